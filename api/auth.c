@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "api/auth.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "api/routes.h"
+#include "base/id.h"
+
+const char *auth_bearer(const char *header)
+{
+	const char *token;
+
+	if (!header || strncasecmp(header, "Bearer ", 7))
+		return NULL;
+	token = header + 7 + strspn(header + 7, " ");
+	return *token && !strpbrk(token, " \t,") ? token : NULL;
+}
+
+static int check_admin(struct api *api, struct request *rq, struct err *e)
+{
+	rq->who.actor = "admin";
+	rq->is_admin = true;
+	if (rq->route->access != ROUTE_BELOW)
+		return 0;
+	if (!rq->session_id)
+		return err_set(e, ERR_INVALID, "the admin token names no session: use /v1/sessions/ID%s",
+			       rq->route->path);
+	return sessions_find(api->manager, rq->session_id, &rq->session, e);
+}
+
+static int check_session(struct api *api, struct request *rq, const char *token, struct err *e)
+{
+	if (sessions_find_by_token(api->manager, token, &rq->session, e))
+		return -e->code;
+	rq->who.actor = "session";
+	/* Another session's path is answered as one that does not exist, whatever the method. */
+	if (rq->session_id && strcmp(rq->session_id, session_get_id(rq->session)))
+		return err_set(e, ERR_NOT_FOUND, "no such session");
+	if (rq->route->access == ROUTE_ADMIN)
+		return err_set(e, ERR_FORBIDDEN, "this needs the admin token");
+	return 0;
+}
+
+int auth_check(struct api *api, struct request *rq, struct err *e)
+{
+	const char *token = auth_bearer(request_header(rq, "Authorization"));
+
+	if (rq->route->access == ROUTE_OPEN)
+		return 0;
+	if (!token)
+		return err_set(e, ERR_UNAUTHORIZED, "a bearer token is needed");
+	if (id_secret_equal(token, api->settings->admin_token))
+		return check_admin(api, rq, e);
+	return check_session(api, rq, token, e);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* auth.h - who is asking, by a bearer token (RFC 6750), and whether this route is theirs. */
+#ifndef BERTH_AUTH_H
+#define BERTH_AUTH_H
+
+#include "api/api.h"
+
+/* The token of an Authorization header, borrowed from it; NULL when it is no bearer token. Pure. */
+const char *auth_bearer(const char *header);
+
+/*
+ * Fills rq->who.actor, is_admin and, below a session, rq->session. ERR_UNAUTHORIZED: no valid token.
+ * ERR_FORBIDDEN: a session's token where the admin's is needed. ERR_NOT_FOUND: no such session, or not that
+ * of the token. ERR_GONE. ERR_INVALID: a path of a session at the root with the admin token.
+ */
+int auth_check(struct api *api, struct request *rq, struct err *e) NODISCARD;
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "api/dispatch.h"
+
+#include "api/auth.h"
+#include "api/guard.h"
+#include "api/routes.h"
+#include "base/log.h"
+
+size_t dispatch_body_max(const struct api *api, const struct request *rq)
+{
+	if (!rq->route || rq->route->body == ROUTE_BODY_NONE)
+		return 0;
+	return rq->route->body_max ? rq->route->body_max : (size_t)api->settings->max_body;
+}
+
+static int find_route(struct request *rq, struct response *rs, struct err *e)
+{
+	char allow[ROUTES_ALLOW_SIZE];
+
+	if (!routes_find(rq, allow, e))
+		return 0;
+	if (e->code == ERR_METHOD)
+		response_header(rs, "Allow", "%s", allow);
+	return -e->code;
+}
+
+static int check_body(const struct api *api, const struct request *rq, int64_t length, struct err *e)
+{
+	size_t max = dispatch_body_max(api, rq);
+
+	if (rq->route->body == ROUTE_BODY_NONE)
+		return length ? err_set(e, ERR_INVALID, "this request takes no body") : 0;
+	if (!length)
+		return rq->route->body == ROUTE_BODY_REQUIRED
+			       ? err_set(e, ERR_INVALID, "a JSON body is needed")
+			       : 0;
+	if (length != GUARD_CHUNKED && (uint64_t)length > max)
+		return err_set(e, ERR_TOO_LARGE, "the body is larger than %zu bytes", max);
+	return guard_content_type(rq, e);
+}
+
+/* What is open (the health check) is answered always: connections are held back for it. */
+static int check_capacity(struct api *api, const struct request *rq, struct response *rs, struct err *e)
+{
+	bool stopping = atomic_load(&api->stopping);
+
+	if (rq->route->access == ROUTE_OPEN || (!stopping && !rq->crowded))
+		return 0;
+	rs->status = 503;
+	rs->close = true;
+	err_set(e, ERR_LIMIT, stopping ? "berthd is stopping" : "too many connections");
+	e->retry_after_s = stopping ? 5 : 1;
+	return -ERR_LIMIT;
+}
+
+int dispatch_begin(struct api *api, struct request *rq, const char *target, struct response *rs,
+		   int64_t *ret_length, struct err *e)
+{
+	if (guard_framing(rq, ret_length, e)) {
+		rs->close = true;
+		return -e->code;
+	}
+	if (guard_origin(&api->guard, rq, e) || request_set_target(rq, target, e) || find_route(rq, rs, e) ||
+	    check_capacity(api, rq, rs, e) || auth_check(api, rq, e))
+		return -e->code;
+	return check_body(api, rq, *ret_length, e);
+}
+
+/* Refusals that a trail of who tried what is kept of; looking for what is not there is none. */
+static bool is_worth_a_row(const struct request *rq, const struct err *e)
+{
+	int status = err_http_status(e->code);
+
+	return rq->who.actor && rq->route && status >= 400 && status < 500 && e->code != ERR_NOT_FOUND &&
+	       e->code != ERR_GONE && e->code != ERR_UNAUTHORIZED;
+}
+
+void dispatch_refuse(struct api *api, struct request *rq, struct response *rs, const struct err *e)
+{
+	const char *session = rq->session ? session_get_id(rq->session) : rq->session_id;
+
+	if (e->code == ERR_UNAUTHORIZED)
+		manager_note_unauthorized(api->manager, rq->who.address);
+	if (is_worth_a_row(rq, e))
+		manager_note_refused(api->manager, &rq->who, session, rq->route->name, e);
+	if (e->code == ERR_INTERNAL)
+		LOG(LOG_ERROR, "request failed", F("action", rq->route ? rq->route->name : ""),
+		    F("error", e->msg));
+	response_error(rs, e);
+}
+
+void dispatch_run(struct api *api, struct request *rq, struct response *rs)
+{
+	struct err e = { 0 };
+
+	if (rq->route->handler(api, rq, rs, &e))
+		dispatch_refuse(api, rq, rs, &e);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* exec_json.h - bodies of /exec to structs, and the lines of /exec/stream. Pure. */
+#ifndef BERTH_EXEC_JSON_H
+#define BERTH_EXEC_JSON_H
+
+#include "api/request.h"
+
+/* A decoded body. The request borrows from the rest. */
+struct exec_body {
+	struct exec_request rq;
+	json_t *json;
+	char *stdin_bytes; /* decoded from stdin_b64, NULL: none */
+};
+void exec_json_clear(struct exec_body *body);
+
+/* ERR_INVALID names the field. `stream`: the body of /exec/stream. */
+int exec_json_decode(const char *text, size_t len, bool stream, int64_t max_timeout_s, struct exec_body *ret,
+		     struct err *e) NODISCARD;
+
+#define EXEC_JSON_QUIET "{\"type\":\"output\",\"data\":\"\"}\n"
+
+/* Each adds one line of NDJSON; ERR_TOO_LARGE as buf_add. */
+int exec_json_output_line(struct buf *out, const struct exec_output *piece, bool base64,
+			  struct err *e) NODISCARD;
+/* The output that a reply kept, as one line; nothing when there is none. */
+int exec_json_replay_line(struct buf *out, const json_t *reply, struct err *e) NODISCARD;
+/* The reply's fields without its output. */
+int exec_json_exit_line(struct buf *out, const json_t *reply, struct err *e) NODISCARD;
+int exec_json_error_line(struct buf *out, const struct err *why, struct err *e) NODISCARD;
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "api/routes.h"
+
+#include <string.h>
+
+#include "api/handle_exec.h"
+#include "api/handle_health.h"
+#include "api/handle_session.h"
+
+#define SESSION_BODY_MAX (1 << 20)
+
+/* clang-format off */
+static const struct route routes[] = {
+	{ "GET",    "/health",               ROUTE_OPEN,  ROUTE_BODY_NONE,     0,                handle_health_get,     "health",         { 0 } },
+	{ "GET",    "/v1/sessions",          ROUTE_ADMIN, ROUTE_BODY_NONE,     0,                handle_session_list,   "session.list",   { "state", "name", "label", "limit", "cursor" } },
+	{ "POST",   "/v1/sessions",          ROUTE_ADMIN, ROUTE_BODY_OPTIONAL, SESSION_BODY_MAX, handle_session_create, "session.create", { 0 } },
+	{ "GET",    "/v1/sessions/{session}", ROUTE_OWN,  ROUTE_BODY_NONE,     0,                handle_session_get,    "session.get",    { 0 } },
+	{ "PATCH",  "/v1/sessions/{session}", ROUTE_ADMIN, ROUTE_BODY_REQUIRED, SESSION_BODY_MAX, handle_session_patch, "session.patch",  { 0 } },
+	{ "DELETE", "/v1/sessions/{session}", ROUTE_ADMIN, ROUTE_BODY_NONE,    0,                handle_session_delete, "session.delete", { 0 } },
+	{ "POST",   "/exec",                 ROUTE_BELOW, ROUTE_BODY_REQUIRED, 0,                handle_exec_run,       "exec.start",     { 0 } },
+	{ "POST",   "/exec/stream",          ROUTE_BELOW, ROUTE_BODY_REQUIRED, 0,                handle_exec_stream,    "exec.start",     { 0 } },
+	{ "GET",    "/execs",                ROUTE_BELOW, ROUTE_BODY_NONE,     0,                handle_exec_list,      "exec.list",      { "limit" } },
+	{ "GET",    "/execs/{exec}",         ROUTE_BELOW, ROUTE_BODY_NONE,     0,                handle_exec_get,       "exec.get",       { "wait_s" } },
+	{ "DELETE", "/execs/{exec}",         ROUTE_BELOW, ROUTE_BODY_NONE,     0,                handle_exec_cancel,    "exec.cancel",    { "grace_s" } },
+};
+/* clang-format on */
+
+const struct route *routes_get(size_t *ret_count)
+{
+	*ret_count = ARRAY_LEN(routes);
+	return routes;
+}
+
+/* Does this segment fill this piece of a pattern? A name from the path is kept in *ret. */
+static bool segment_fits(const char *piece, size_t len, const char *segment, const char **ret_session,
+			 const char **ret_exec)
+{
+	if (piece[0] != '{')
+		return strlen(segment) == len && !memcmp(piece, segment, len);
+	*(piece[1] == 's' ? ret_session : ret_exec) = segment;
+	return *segment != '\0';
+}
+
+/* The segments from `first` on against a pattern. */
+static bool path_fits(const char *pattern, struct request *rq, size_t first)
+{
+	const char *session = rq->session_id, *exec = NULL;
+	size_t i = first;
+
+	for (const char *piece = pattern + 1; *piece; i++) {
+		size_t len = strcspn(piece, "/");
+
+		if (i == rq->segment_count || !segment_fits(piece, len, rq->segments[i], &session, &exec))
+			return false;
+		piece += len + (piece[len] == '/');
+	}
+	if (i != rq->segment_count)
+		return false;
+	rq->session_id = session;
+	rq->exec_id = exec;
+	return true;
+}
+
+static bool is_below_session(const struct request *rq)
+{
+	return rq->segment_count > 3 && !strcmp(rq->segments[0], "v1") &&
+	       !strcmp(rq->segments[1], "sessions") && rq->segments[2][0];
+}
+
+static bool route_fits(const struct route *r, struct request *rq)
+{
+	rq->session_id = NULL;
+	if (r->access != ROUTE_BELOW || !is_below_session(rq))
+		return path_fits(r->path, rq, 0);
+	rq->session_id = rq->segments[2];
+	return path_fits(r->path, rq, 3);
+}
+
+static bool method_fits(const struct route *r, const char *method)
+{
+	return !strcmp(r->method, method) || (!strcmp(r->method, "GET") && !strcmp(method, "HEAD"));
+}
+
+static void add_allowed(char allow[ROUTES_ALLOW_SIZE], const char *method)
+{
+	size_t used = strlen(allow);
+
+	(void)snprintf(allow + used, ROUTES_ALLOW_SIZE - used, "%s%s%s", used ? ", " : "", method,
+		       strcmp(method, "GET") ? "" : ", HEAD");
+}
+
+static int check_query(const struct request *rq, struct err *e)
+{
+	for (size_t i = 0; i < rq->query_count; i++) {
+		const char *const *known = rq->route->query;
+
+		while (*known && strcmp(*known, rq->query[i].name))
+			known++;
+		if (!*known)
+			return err_field(e, rq->query[i].name, "is no parameter of this path");
+	}
+	return 0;
+}
+
+int routes_find(struct request *rq, char allow[ROUTES_ALLOW_SIZE], struct err *e)
+{
+	allow[0] = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
+		if (!route_fits(&routes[i], rq))
+			continue;
+		if (method_fits(&routes[i], rq->method)) {
+			rq->route = &routes[i];
+			return check_query(rq, e);
+		}
+		add_allowed(allow, routes[i].method);
+	}
+	if (allow[0])
+		return err_set(e, ERR_METHOD, "this path takes %s", allow);
+	return err_set(e, ERR_NOT_FOUND, "no such path");
+}

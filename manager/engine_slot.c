@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* The engine and the delivered agent, as the manager has them: found when they are first needed. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "manager/internal.h"
+#include "runtime/delivery.h"
+
+#define RETRY_MS 2000
+#define KEY_VOLUME "agent_volume"
+
+static int connect_now(struct manager *m, struct engine **ret, struct err *e)
+{
+	const struct engine_options options = {
+		.address = m->settings->engine,
+		.tls_dir = m->settings->engine_tls,
+		.runtime_dir = m->settings->runtime_dir,
+		.create_parallel = (int)m->settings->engine_parallel,
+	};
+	int r = engine_connect(&options, ret, e);
+	if (r < 0)
+		return r;
+	struct engine_info info;
+	engine_get_info(*ret, &info);
+	LOG(LOG_INFO, "engine", F("kind", info.kind == ENGINE_DOCKER ? "docker" : "podman"), F("version", info.version),
+	    F("api", info.api), F("address", info.address), F("cgroup", info.cgroup));
+	const char *warning;
+	for (int i = 0; (warning = engine_warning(*ret, i)); i++)
+		LOG(LOG_WARN, "engine weakness", F("what", warning));
+	return 0;
+}
+
+int manager_engine(struct manager *m, struct engine **ret, struct err *e)
+{
+	pthread_mutex_lock(&m->lock);
+	bool try_now = !m->engine && clock_mono_ms() >= m->engine_retry_ms;
+	if (try_now)
+		m->engine_retry_ms = clock_mono_ms() + RETRY_MS; /* one at a time, and not all the time */
+	struct engine *g = m->engine;
+	*e = m->engine_err;
+	pthread_mutex_unlock(&m->lock);
+	if (g) {
+		*ret = g;
+		return 0;
+	}
+	if (!try_now)
+		return e->code ? -(int)e->code : err_set(e, ERR_UNAVAILABLE, "the engine is being connected");
+	int r = connect_now(m, &g, e);
+	pthread_mutex_lock(&m->lock);
+	if (r < 0) {
+		e->retry_after_s = RETRY_MS / 1000;
+		m->engine_err = *e;
+	} else {
+		m->engine = g;
+		m->engine_err = (struct err){ 0 };
+	}
+	pthread_mutex_unlock(&m->lock);
+	if (r == 0)
+		*ret = g;
+	return r;
+}
+
+static void kit_of(struct manager *m, struct engine *g, struct sandbox_kit *ret)
+{
+	*ret = (struct sandbox_kit){ .engine = g, .channels = m->channels, .instance = m->instance };
+	pthread_mutex_lock(&m->lock);
+	memcpy(ret->agent_volume, m->agent_volume, sizeof(ret->agent_volume));
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* With m->delivering held. */
+static int deliver(struct manager *m, struct engine *g, bool again, struct err *e)
+{
+	struct sandbox_kit kit;
+	kit_of(m, g, &kit);
+	_cleanup_free_ char *recorded = NULL;
+	int r = store_get_value(m->store, KEY_VOLUME, &recorded, e);
+	char volume[ENGINE_NAME_SIZE];
+	if (r == 0)
+		r = delivery_ensure(&kit, recorded, again, volume, e);
+	if (r == 0 && (!recorded || strcmp(recorded, volume) != 0))
+		r = store_set_value(m->store, KEY_VOLUME, volume, e);
+	if (r < 0)
+		return r;
+	if (recorded && strcmp(recorded, volume) != 0) {
+		/* An engine makes an empty volume without labels for a name that was gone. */
+		struct err ignored;
+		(void)!engine_volume_remove(g, recorded, &ignored);
+	}
+	delivery_clean(&kit, volume);
+	pthread_mutex_lock(&m->lock);
+	memcpy(m->agent_volume, volume, sizeof(volume));
+	pthread_mutex_unlock(&m->lock);
+	LOG(LOG_INFO, "agent delivered", F("volume", volume));
+	return 0;
+}
+
+int manager_kit(struct manager *m, struct sandbox_kit *ret, struct err *e)
+{
+	struct engine *g = NULL;
+	int r = manager_engine(m, &g, e);
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&m->lock);
+	bool delivered = m->agent_volume[0];
+	pthread_mutex_unlock(&m->lock);
+	if (!delivered) {
+		pthread_mutex_lock(&m->delivering);
+		if (!m->agent_volume[0])
+			r = deliver(m, g, false, e);
+		pthread_mutex_unlock(&m->delivering);
+	}
+	if (r == 0)
+		kit_of(m, g, ret);
+	return r;
+}
+
+int manager_redeliver(struct manager *m, struct sandbox_kit *kit, struct err *e)
+{
+	pthread_mutex_lock(&m->delivering);
+	int r = 0;
+	if (strcmp(m->agent_volume, kit->agent_volume) == 0) /* nobody else has done it meanwhile */
+		r = deliver(m, kit->engine, true, e);
+	pthread_mutex_unlock(&m->delivering);
+	if (r == 0)
+		kit_of(m, kit->engine, kit);
+	return r;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/* A command of a session: its life, its reply, its end in the store. */
+#include <string.h>
+#include <time.h>
+
+#include "base/base64.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "manager/internal.h"
+
+struct exec *exec_new(struct session *s, const char *id)
+{
+	struct exec *x = xcalloc(1, sizeof(*x));
+	x->session = session_ref(s);
+	atomic_init(&x->refs, 1);
+	x->id = xstrdup(id);
+	x->cancel_grace_ms = -1;
+	x->text = BUF_INIT(4 * PROTO_PAYLOAD_MAX);
+	pthread_mutex_init(&x->lock, NULL);
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&x->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	return x;
+}
+
+struct exec *exec_ref(struct exec *x)
+{
+	atomic_fetch_add(&x->refs, 1);
+	return x;
+}
+
+static void drop(struct exec *x)
+{
+	if (x->job)
+		job_set_notify(x->job, NULL, NULL);
+	job_unref(x->job);
+	channel_unref(x->resume);
+	session_unref(x->session);
+	capture_clear(&x->capture);
+	buf_clear(&x->text);
+	json_decref(x->reply);
+	char *texts[] = { x->id,     x->command, x->key,	 x->request_hash, x->actor,
+			  x->address, x->stdin_data, x->lost_detail, x->reason };
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		free(texts[i]);
+	pthread_mutex_destroy(&x->lock);
+	pthread_cond_destroy(&x->changed);
+	free(x);
+}
+
+/* Its starter gives it up while it runs. */
+static bool is_abandoned(struct exec *x)
+{
+	pthread_mutex_lock(&x->lock);
+	bool yes = x->listed && x->owner == EXEC_OF_STARTER && !x->reply && pthread_equal(x->starter, pthread_self());
+	pthread_mutex_unlock(&x->lock);
+	return yes;
+}
+
+void exec_unref(struct exec *x)
+{
+	if (!x)
+		return;
+	if (is_abandoned(x))
+		exec_abandon(x);
+	if (atomic_fetch_sub(&x->refs, 1) == 1)
+		drop(x);
+}
+
+const char *exec_get_id(const struct exec *x)
+{
+	return x->id;
+}
+
+void exec_list_add(struct exec *x)
+{
+	pthread_mutex_lock(&x->session->lock);
+	x->listed = true;
+	TAILQ_INSERT_TAIL(&x->session->execs, exec_ref(x), entry);
+	pthread_mutex_unlock(&x->session->lock);
+	atomic_fetch_add(&x->session->manager->execs_running, 1);
+}
+
+static void unlist(struct exec *x)
+{
+	pthread_mutex_lock(&x->session->lock);
+	bool was = x->listed;
+	if (was)
+		TAILQ_REMOVE(&x->session->execs, x, entry);
+	x->listed = false;
+	pthread_mutex_unlock(&x->session->lock);
+	if (was)
+		exec_unref(x);
+}
+
+void exec_unlist_unstarted(struct exec *x)
+{
+	atomic_fetch_sub(&x->session->manager->execs_running, 1);
+	unlist(x);
+}
+
+struct exec **execs_all(struct session *s, size_t *ret_count)
+{
+	size_t count = 0;
+	struct exec *x;
+	pthread_mutex_lock(&s->lock);
+	TAILQ_FOREACH(x, &s->execs, entry)
+		count++;
+	struct exec **all = xcalloc(count + 1, sizeof(struct exec *));
+	count = 0;
+	TAILQ_FOREACH(x, &s->execs, entry)
+		all[count++] = exec_ref(x);
+	pthread_mutex_unlock(&s->lock);
+	*ret_count = count;
+	return all;
+}
+
+bool exec_has_ended(struct exec *x)
+{
+	pthread_mutex_lock(&x->lock);
+	bool ended = x->reply != NULL;
+	pthread_mutex_unlock(&x->lock);
+	return ended;
+}
+
+/* ---- the end ---- */
+
+static json_t *int_or_null(bool there, int64_t n)
+{
+	return there ? json_integer(n) : json_null();
+}
+
+static json_t *output_of(const struct exec *x, const struct capture_result *got)
+{
+	if (!x->base64)
+		return json_string_lossy(got->text, got->len);
+	_cleanup_free_ char *text = base64_encode(got->text, got->len);
+	return json_string(text);
+}
+
+/* The reply to POST /exec. An exit code is never made up: it is null unless the command exited. */
+static json_t *make_reply(struct exec *x, const struct job_end *end, const char *reason, const char *detail)
+{
+	static const struct job_end nothing = { .reason = PROTO_SANDBOX_LOST };
+	const struct job_end *n = end ? end : &nothing;
+	struct capture_result got;
+	capture_finish(&x->capture, &got);
+	int64_t wall_ms = end ? end->wall_us / 1000 : clock_wall_ms() - x->started_ms;
+	json_t *reply = json_object();
+	json_object_set_new(reply, "id", json_string(x->id));
+	json_object_set_new(reply, "output", output_of(x, &got));
+	json_object_set_new(reply, "exit_code", int_or_null(end && n->reason == PROTO_EXITED, n->code));
+	json_object_set_new(reply, "truncated", json_boolean(got.truncated));
+	json_object_set_new(reply, "timed_out", json_boolean(end && n->reason == PROTO_TIMEOUT));
+	json_object_set_new(reply, "duration_ms", json_integer(wall_ms));
+	json_object_set_new(reply, "reason", json_string(reason));
+	json_object_set_new(reply, "signal", int_or_null(n->signal > 0, n->signal));
+	json_object_set_new(reply, "peak_memory", int_or_null(end != NULL, n->peak_bytes));
+	json_object_set_new(reply, "cpu_ms", int_or_null(end != NULL, (n->user_us + n->sys_us) / 1000));
+	json_object_set_new(reply, "dropped_bytes", json_integer((json_int_t)got.dropped_bytes));
+	if (detail && *detail)
+		json_object_set_new(reply, "detail", json_string_lossy(detail, strlen(detail)));
+	if (n->sys)
+		json_object_set_new(reply, "errno", json_integer(n->sys));
+	if (n->lingering)
+		json_object_set_new(reply, "lingering", json_integer(n->lingering));
+	if (x->base64)
+		json_object_set_new(reply, "encoding", json_string("base64"));
+	free(got.text);
+	return reply;
+}
+
+static void count_end(struct exec *x, const struct job_end *end)
+{
+	struct manager *m = x->session->manager;
+	enum proto_reason r = end ? end->reason : PROTO_SANDBOX_LOST;
+	atomic_fetch_sub(&m->execs_running, 1);
+	atomic_fetch_add(&m->execs_by_reason[r], 1);
+	if (end)
+		atomic_fetch_add(&m->exec_us_sum, end->wall_us);
+}
+
+static void log_end(struct exec *x, const struct job_end *end)
+{
+	const char *code = end && end->reason == PROTO_EXITED ? "exit_code" : "signal";
+	int64_t number = !end ? 0 : end->reason == PROTO_EXITED ? end->code : end->signal;
+	LOG(LOG_INFO, "exec", F("session", x->session->id), F("exec", x->id), F("actor", x->actor), F("command", x->command),
+	    F("reason", x->reason), F(code, number), F("duration_ms", x->ended_ms - x->started_ms));
+}
+
+/* On the writer thread. */
+static void on_saved(void *ctx, bool ok)
+{
+	_cleanup_(exec_unref_cleanup_) struct exec *x = ctx;
+	pthread_mutex_lock(&x->lock);
+	x->saving = false;
+	pthread_mutex_unlock(&x->lock);
+	if (!ok)
+		return; /* stays listed: the janitor tries again */
+	/* Nobody changes x->job after the end. */
+	if (x->job)
+		job_forget(x->job);
+	unlist(x);
+}
+
+static void save_end(struct exec *x)
+{
+	pthread_mutex_lock(&x->lock);
+	bool go = x->reply && !x->saving;
+	x->saving = x->saving || go;
+	_cleanup_free_ char *reply = go ? json_text(x->reply) : NULL;
+	pthread_mutex_unlock(&x->lock);
+	if (!go)
+		return;
+	const struct caller who = { x->actor ? x->actor : "manager", x->address };
+	struct audit_row audit = audit_of(&who, "exec.end", x->session->id, x->command, x->reason, NULL);
+	audit.exec = x->id;
+	store_exec_end(x->session->manager->store, x->id, x->reason, reply, x->ended_ms, &audit, on_saved, exec_ref(x));
+}
+
+void exec_finish(struct exec *x, const struct job_end *end, const char *reason, const char *detail)
+{
+	json_t *reply = make_reply(x, end, reason, detail);
+	pthread_mutex_lock(&x->lock);
+	x->reason = xstrdup(reason);
+	x->ended_ms = clock_wall_ms();
+	x->reply = reply;
+	pthread_cond_broadcast(&x->changed);
+	pthread_mutex_unlock(&x->lock);
+	if (x->has_slot)
+		exec_slot_give(x->session);
+	x->has_slot = false;
+	session_touch(x->session);
+	count_end(x, end);
+	log_end(x, end);
+	if (end && end->survivors)
+		session_doom(x->session, "sandbox_lost", "processes of a command could not be killed");
+	save_end(x);
+}
+
+void execs_save_again(struct session *s)
+{
+	size_t count = 0;
+	_cleanup_free_ struct exec **all = execs_all(s, &count);
+	for (size_t i = 0; i < count; i++) {
+		save_end(all[i]);
+		exec_unref(all[i]);
+	}
+}
+
+/* ---- watching ---- */
+
+bool exec_wait(struct exec *x, int timeout_ms, int client_fd)
+{
+	(void)client_fd; /* a watcher that has gone costs a thread until its wait is over, nothing else */
+	int64_t deadline = clock_mono_ms() + timeout_ms;
+	pthread_mutex_lock(&x->lock);
+	while (!x->reply && clock_mono_ms() < deadline && !atomic_load(&x->session->manager->quiet)) {
+		int64_t until = MIN(deadline, clock_mono_ms() + 1000);
+		struct timespec t = { .tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000 };
+		pthread_cond_timedwait(&x->changed, &x->lock, &t);
+	}
+	bool ended = x->reply != NULL;
+	pthread_mutex_unlock(&x->lock);
+	return ended;
+}
+
+json_t *exec_get_reply(struct exec *x)
+{
+	pthread_mutex_lock(&x->lock);
+	/* The reply does not change any more, but reference counts are not for several threads: a copy is. */
+	json_t *reply = x->reply ? json_deep_copy(x->reply) : NULL;
+	pthread_mutex_unlock(&x->lock);
+	return reply;
+}
+
+static json_t *time_or_null(int64_t wall_ms)
+{
+	char text[CLOCK_TEXT_SIZE];
+	if (!wall_ms)
+		return json_null();
+	clock_format(wall_ms, text);
+	return json_string(text);
+}
+
+static json_t *state_json(const char *id, const char *command, int64_t started_ms, int64_t ended_ms, const char *reason)
+{
+	json_t *state = json_object();
+	json_object_set_new(state, "id", json_string(id));
+	json_object_set_new(state, "state", json_string(ended_ms ? "ended" : "running"));
+	json_object_set_new(state, "command", json_string_lossy(command ? command : "", strlen(command ? command : "")));
+	json_object_set_new(state, "started_at", time_or_null(started_ms));
+	json_object_set_new(state, "ended_at", time_or_null(ended_ms));
+	json_object_set_new(state, "reason", reason ? json_string(reason) : json_null());
+	return state;
+}
+
+json_t *exec_get_state(struct exec *x)
+{
+	pthread_mutex_lock(&x->lock);
+	json_t *state = state_json(x->id, x->command, x->started_ms, x->ended_ms, x->reason);
+	pthread_mutex_unlock(&x->lock);
+	return state;
+}
+
+static struct exec *find_listed(struct session *s, const char *id)
+{
+	struct exec *x, *found = NULL;
+	pthread_mutex_lock(&s->lock);
+	TAILQ_FOREACH(x, &s->execs, entry)
+		if (strcmp(x->id, id) == 0)
+			found = exec_ref(x);
+	pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+int exec_find(struct session *s, const char *id, struct exec **ret, struct err *e)
+{
+	if (!id_is("e_", id))
+		return err_set(e, ERR_NOT_FOUND, "there is no such exec");
+	struct exec *x = find_listed(s, id);
+	if (x) {
+		*ret = x;
+		return 0;
+	}
+	struct exec_row row = { 0 };
+	int r = store_exec_get(s->manager->store, s->id, id, &row, e);
+	if (r < 0)
+		return r == -ERR_NOT_FOUND ? err_set(e, ERR_NOT_FOUND, "there is no exec %s, or it ended long ago", id) : r;
+	x = exec_new(s, id);
+	x->command = STEAL_PTR(row.command);
+	x->request_hash = STEAL_PTR(row.request_hash);
+	x->started_ms = row.started_ms;
+	x->ended_ms = row.ended_ms;
+	x->reason = STEAL_PTR(row.reason);
+	if (row.reply)
+		r = json_text_parse(row.reply, strlen(row.reply), &x->reply, e);
+	exec_row_clear(&row);
+	if (r < 0) {
+		exec_unref(x);
+		return err_set(e, ERR_INTERNAL, "the stored reply of exec %s is broken", id);
+	}
+	*ret = x;
+	return 0;
+}
+
+int exec_list(struct session *s, int limit, json_t **ret, struct err *e)
+{
+	struct exec_row *rows = NULL;
+	size_t count = 0;
+	int r = store_exec_list(s->manager->store, s->id, limit, &rows, &count, e);
+	if (r < 0)
+		return r;
+	json_t *list = json_array();
+	for (size_t i = 0; i < count; i++) {
+		struct exec *x = rows[i].ended_ms ? NULL : find_listed(s, rows[i].id);
+		json_array_append_new(list, x ? exec_get_state(x) :
+						state_json(rows[i].id, rows[i].command, rows[i].started_ms,
+							   rows[i].ended_ms, rows[i].reason));
+		exec_unref(x);
+	}
+	exec_rows_free(rows, count);
+	*ret = list;
+	return 0;
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading a command's output until its end: by its starter, or by the collector when that one is gone. */
+#include <poll.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "manager/internal.h"
+
+#define SLICE_MS 1000 /* a stop of berthd is noticed so often */
+#define LIST_TIMEOUT_MS 5000
+
+static const char *const no_link = "the link was lost before the command started";
+
+/* ---- steps of the owner ---- */
+
+void exec_push_stdin(struct exec *x)
+{
+	struct err e;
+	size_t taken = 0;
+	if (!x->stdin_data || !x->job)
+		return;
+	/* A command that has closed its stdin or has ended gets no more: both is its own business. */
+	if (job_write(x->job, x->stdin_data + x->stdin_at, x->stdin_len - x->stdin_at, &taken, &e) < 0)
+		return;
+	x->stdin_at += taken;
+	if (x->stdin_at < x->stdin_len)
+		return;
+	job_close_stdin(x->job);
+	free(x->stdin_data);
+	x->stdin_data = NULL;
+}
+
+static void finish_by_end(struct exec *x)
+{
+	const struct job_end *end = job_get_end(x->job);
+	exec_finish(x, end, proto_reason_name(end->reason), end->detail);
+}
+
+/* One thing from the job, kept for the reply. JOB_TIMEOUT: nothing in time. */
+static enum job_event step(struct exec *x, int timeout_ms, int client_fd)
+{
+	enum job_event ev = job_next(x->job, timeout_ms, client_fd, &x->output);
+	switch (ev) {
+	case JOB_OUTPUT:
+		x->seen[x->output.stream] += x->output.len;
+		capture_add(&x->capture, x->output.bytes, x->output.len);
+		break;
+	case JOB_GAP:
+		x->seen[x->output.stream] += x->output.gap_bytes;
+		capture_lose(&x->capture, x->output.gap_bytes);
+		break;
+	case JOB_WRITABLE:
+		exec_push_stdin(x);
+		break;
+	case JOB_END:
+		finish_by_end(x);
+		break;
+	default:
+		break;
+	}
+	return ev;
+}
+
+static int attach(struct exec *x, struct channel *c, const struct channel_job_info *info, struct err *e)
+{
+	struct job *j = NULL;
+	int r = job_attach(c, info, x->split, x->seen[PROTO_STDOUT], x->seen[PROTO_STDERR], &j, e);
+	if (r < 0)
+		return r;
+	if (x->job)
+		job_set_notify(x->job, NULL, NULL);
+	job_unref(x->job);
+	x->job = j;
+	if (info->state == PROTO_JOB_STARTING)
+		job_go(j); /* its row is durable; the first go may have been lost */
+	pthread_mutex_lock(&x->lock);
+	int grace_ms = x->cancel_grace_ms;
+	pthread_mutex_unlock(&x->lock);
+	if (grace_ms >= 0)
+		job_cancel(j, grace_ms);
+	if (x->stdin_data) {
+		x->stdin_at = MIN((size_t)info->stdin_bytes, x->stdin_len);
+		exec_push_stdin(x);
+	} else {
+		job_close_stdin(j);
+	}
+	return 0;
+}
+
+static const struct channel_job_info *find_tag(const struct channel_job_info *jobs, size_t count, const char *tag)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(jobs[i].tag, tag) == 0)
+			return &jobs[i];
+	return NULL;
+}
+
+/* The starter's: a new link, and the job on it. Finishes the exec when there is none any more. */
+static void attach_again(struct exec *x, int timeout_ms)
+{
+	struct channel_job_info jobs[PROTO_JOBS_MAX];
+	size_t count = 0;
+	struct err e;
+	_cleanup_(channel_unref_cleanup_) struct channel *c = NULL;
+	int r = session_channel(x->session, timeout_ms, &c, &e);
+	if (r == 0)
+		r = channel_list(c, jobs, &count, LIST_TIMEOUT_MS, &e);
+	if (r == -ERR_GONE) {
+		exec_finish(x, NULL, proto_reason_name(PROTO_SANDBOX_LOST), e.msg);
+		return;
+	}
+	if (r < 0)
+		return; /* tried again by the caller, within its time */
+	const struct channel_job_info *info = find_tag(jobs, count, x->id);
+	if (!info)
+		exec_finish(x, NULL, proto_reason_name(PROTO_START_FAILED), no_link);
+	else
+		(void)!attach(x, c, info, &e);
+}
+
+/* ---- the starter ---- */
+
+static void hand_over(struct exec *x)
+{
+	pthread_mutex_lock(&x->lock);
+	x->owner = EXEC_OF_COLLECTOR;
+	pthread_mutex_unlock(&x->lock);
+	collector_wake(x->session->manager->collector, x);
+}
+
+static void cancel(struct exec *x, int grace_ms)
+{
+	pthread_mutex_lock(&x->lock);
+	x->cancel_grace_ms = grace_ms;
+	pthread_mutex_unlock(&x->lock);
+	if (x->job)
+		job_cancel(x->job, grace_ms);
+}
+
+/* The client has gone. Its command ends with it, unless it can be asked for again by its key, or it is berthd that stops. */
+void exec_abandon(struct exec *x)
+{
+	if (!x->key && !atomic_load(&x->session->manager->quiet))
+		cancel(x, MANAGER_CANCEL_GRACE_MS);
+	hand_over(x);
+}
+
+static enum exec_event hang_up(struct exec *x)
+{
+	exec_abandon(x);
+	return EXEC_HANGUP;
+}
+
+/* Makes text of what has arrived. False: it is no whole character yet. */
+static bool hand_out(struct exec *x, struct exec_output *ret)
+{
+	struct err e;
+	int stream = x->output.stream;
+	*ret = (struct exec_output){ .stream = stream, .dropped = x->output.gap_bytes };
+	if (x->base64) {
+		ret->data = x->output.bytes;
+		ret->len = x->output.len;
+		return true;
+	}
+	buf_reset(&x->text);
+	if (utf8_feed(&x->utf8[stream], x->output.bytes, x->output.len, &x->text, &e) < 0)
+		return false; /* cannot be: text holds three bytes for each of a frame */
+	ret->data = x->text.data ? x->text.data : "";
+	ret->len = x->text.len;
+	return x->text.len || ret->dropped;
+}
+
+/* The ends of the streams: a character that was cut off there. */
+static bool hand_out_rest(struct exec *x, struct exec_output *ret)
+{
+	struct err e;
+	buf_reset(&x->text);
+	for (int stream = PROTO_STDOUT; stream <= PROTO_STDERR; stream++) {
+		if (!x->utf8[stream].held_len || utf8_finish(&x->utf8[stream], &x->text, &e) < 0)
+			continue;
+		*ret = (struct exec_output){ .stream = stream, .data = x->text.data, .len = x->text.len };
+		return true;
+	}
+	return false;
+}
+
+static bool is_mine(struct exec *x)
+{
+	pthread_mutex_lock(&x->lock);
+	bool mine = x->owner == EXEC_OF_STARTER && pthread_equal(x->starter, pthread_self());
+	pthread_mutex_unlock(&x->lock);
+	return mine;
+}
+
+/* One slice of waiting. EXEC_QUIET: go on. */
+static enum exec_event next_slice(struct exec *x, int slice_ms, int client_fd, struct exec_output *ret)
+{
+	if (!x->job) {
+		attach_again(x, slice_ms);
+		struct pollfd fd = { .fd = client_fd, .events = POLLRDHUP };
+		return client_fd >= 0 && poll(&fd, 1, 0) > 0 ? hang_up(x) : EXEC_QUIET;
+	}
+	switch (step(x, slice_ms, client_fd)) {
+	case JOB_OUTPUT:
+	case JOB_GAP:
+		return x->stream && hand_out(x, ret) ? EXEC_OUTPUT : EXEC_QUIET;
+	case JOB_LOST:
+		job_unref(x->job);
+		x->job = NULL;
+		return EXEC_QUIET;
+	case JOB_HANGUP:
+		return hang_up(x);
+	default:
+		return EXEC_QUIET;
+	}
+}
+
+static enum exec_event at_end(struct exec *x, struct exec_output *ret)
+{
+	return x->stream && !x->base64 && hand_out_rest(x, ret) ? EXEC_OUTPUT : EXEC_END;
+}
+
+enum exec_event exec_next(struct exec *x, int timeout_ms, int client_fd, struct exec_output *ret)
+{
+	int64_t deadline = clock_mono_ms() + timeout_ms;
+	struct manager *m = x->session->manager;
+	bool mine = is_mine(x);
+	do {
+		if (exec_has_ended(x))
+			return mine ? at_end(x, ret) : EXEC_END;
+		int slice = (int)MIN(clock_left_ms(deadline), SLICE_MS);
+		if (atomic_load(&m->quiet)) {
+			if (mine)
+				hand_over(x);
+			return EXEC_SHUTDOWN;
+		}
+		enum exec_event ev = EXEC_QUIET;
+		if (mine)
+			ev = next_slice(x, slice, client_fd, ret);
+		else
+			(void)exec_wait(x, slice, client_fd);
+		if (ev != EXEC_QUIET)
+			return ev;
+	} while (clock_left_ms(deadline) > 0);
+	return exec_has_ended(x) ? (mine ? at_end(x, ret) : EXEC_END) : EXEC_QUIET;
+}
+
+void exec_cancel(struct exec *x, int grace_ms)
+{
+	pthread_mutex_lock(&x->lock);
+	x->cancel_grace_ms = grace_ms;
+	pthread_mutex_unlock(&x->lock);
+	/* The job belongs to the owner; the session's link is anybody's. */
+	struct channel_job_info jobs[PROTO_JOBS_MAX];
+	size_t count = 0;
+	struct err e; /* without a link it is told at the next attach */
+	_cleanup_(channel_unref_cleanup_) struct channel *c = NULL;
+	if (session_channel(x->session, MANAGER_CONNECT_TIMEOUT_MS, &c, &e) < 0 ||
+	    channel_list(c, jobs, &count, LIST_TIMEOUT_MS, &e) < 0)
+		return;
+	const struct channel_job_info *info = find_tag(jobs, count, x->id);
+	if (info)
+		channel_cancel_job(c, info->job, grace_ms);
+}
+
+/* ---- the collector ---- */
+
+/* What others have asked for: the end, or a new link. False: it has ended. */
+static bool take_orders(struct exec *x)
+{
+	pthread_mutex_lock(&x->lock);
+	bool mine = x->owner == EXEC_OF_COLLECTOR && !x->reply;
+	struct channel *c = mine ? STEAL_PTR(x->resume) : NULL;
+	struct channel_job_info info = x->resume_info;
+	const char *lost = x->lost_reason;
+	_cleanup_free_ char *detail = mine && lost ? STEAL_PTR(x->lost_detail) : NULL;
+	pthread_mutex_unlock(&x->lock);
+	if (!mine)
+		return false;
+	if (lost) {
+		exec_finish(x, NULL, lost, detail);
+		return false;
+	}
+	struct err e; /* a link that broke again: the next one comes */
+	if (c && attach(x, c, &info, &e) == 0)
+		job_set_notify(x->job, collector_notify, x);
+	channel_unref(c);
+	return true;
+}
+
+void exec_collect(struct exec *x)
+{
+	if (!take_orders(x) || !x->job)
+		return;
+	job_set_notify(x->job, collector_notify, x);
+	for (;;) {
+		switch (step(x, 0, -1)) {
+		case JOB_TIMEOUT:
+			return;
+		case JOB_END:
+			job_set_notify(x->job, NULL, NULL);
+			return;
+		case JOB_LOST:
+			job_set_notify(x->job, NULL, NULL);
+			job_unref(x->job);
+			x->job = NULL;
+			/* A link may have come meanwhile; otherwise the janitor opens one. */
+			if (take_orders(x) && x->job)
+				continue;
+			janitor_wake(x->session->manager->janitor, false);
+			return;
+		default:
+			break;
+		}
+	}
+}
+
+static void end_by_collector(struct exec *x, const char *reason, const char *detail)
+{
+	pthread_mutex_lock(&x->lock);
+	bool mine = x->owner == EXEC_OF_COLLECTOR && !x->reply && !x->lost_reason;
+	if (mine) {
+		x->lost_reason = reason;
+		x->lost_detail = xstrdup(detail);
+	}
+	pthread_mutex_unlock(&x->lock);
+	if (mine)
+		collector_wake(x->session->manager->collector, x);
+}
+
+void execs_lost(struct session *s, const char *detail)
+{
+	size_t count = 0;
+	_cleanup_free_ struct exec **all = execs_all(s, &count);
+	for (size_t i = 0; i < count; i++) {
+		end_by_collector(all[i], proto_reason_name(PROTO_SANDBOX_LOST), detail);
+		exec_unref(all[i]);
+	}
+}
+
+static void resume_one(struct exec *x, struct channel *c, const struct channel_job_info *info)
+{
+	pthread_mutex_lock(&x->lock);
+	bool mine = x->owner == EXEC_OF_COLLECTOR && !x->reply;
+	if (mine && info) {
+		channel_unref(x->resume);
+		x->resume = channel_ref(c);
+		x->resume_info = *info;
+	}
+	pthread_mutex_unlock(&x->lock);
+	if (mine && !info)
+		end_by_collector(x, "unknown", "the sandbox does not know the command any more");
+	else if (mine)
+		collector_wake(x->session->manager->collector, x);
+}
+
+/* Jobs of an earlier berthd that got no row, or whose end is stored already. */
+static void drop_unknown(struct channel *c, const struct channel_job_info *jobs, size_t count, struct exec **all,
+			 size_t exec_count)
+{
+	for (size_t i = 0; i < count; i++) {
+		bool known = false;
+		for (size_t k = 0; k < exec_count; k++)
+			known = known || strcmp(all[k]->id, jobs[i].tag) == 0;
+		if (!known && id_is("e_", jobs[i].tag))
+			channel_drop_job(c, jobs[i].job);
+	}
+}
+
+void execs_resume(struct session *s, struct channel *c)
+{
+	struct channel_job_info jobs[PROTO_JOBS_MAX];
+	size_t count = 0, exec_count = 0;
+	struct err e;
+	if (channel_list(c, jobs, &count, LIST_TIMEOUT_MS, &e) < 0)
+		return; /* the link broke again: the next one comes here, too */
+	/* After the list: an exec is in our list before its job is in the agent's. */
+	_cleanup_free_ struct exec **all = execs_all(s, &exec_count);
+	drop_unknown(c, jobs, count, all, exec_count);
+	for (size_t i = 0; i < exec_count; i++) {
+		resume_one(all[i], c, find_tag(jobs, count, all[i]->id));
+		exec_unref(all[i]);
+	}
+}
+
+/* ---- after a restart ---- */
+
+static void load_one(struct manager *m, struct exec_row *row)
+{
+	struct err e;
+	_cleanup_(session_unref_cleanup_) struct session *s = sessions_peek(m, row->session);
+	if (!s) {
+		struct audit_row audit = audit_of(NULL, "exec.end", row->session, row->command, "unknown", NULL);
+		audit.exec = row->id;
+		store_exec_end(m->store, row->id, "unknown", "{}", clock_wall_ms(), &audit, NULL, NULL);
+		return;
+	}
+	struct exec *x = exec_new(s, row->id);
+	x->command = STEAL_PTR(row->command);
+	x->key = STEAL_PTR(row->key);
+	x->request_hash = STEAL_PTR(row->request_hash);
+	x->started_ms = row->started_ms;
+	x->owner = EXEC_OF_COLLECTOR;
+	_cleanup_json_ json_t *options = NULL;
+	int64_t limit = m->settings->max_output;
+	if (row->options && json_text_parse(row->options, strlen(row->options), &options, &e) == 0) {
+		limit = json_integer_value(json_object_get(options, "limit"));
+		x->base64 = json_is_true(json_object_get(options, "base64"));
+		x->split = json_is_true(json_object_get(options, "split"));
+	}
+	capture_init(&x->capture, (size_t)limit, x->base64);
+	exec_list_add(x);
+	exec_unref(x);
+}
+
+int execs_load(struct manager *m, struct err *e)
+{
+	struct exec_row *rows = NULL;
+	size_t count = 0;
+	int r = store_exec_running(m->store, &rows, &count, e);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < count; i++)
+		load_one(m, &rows[i]);
+	exec_rows_free(rows, count);
+	return 0;
+}

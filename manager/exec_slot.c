@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* A session runs so many commands at once; the others stand in line, first come first served. */
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include "base/clock.h"
+#include "manager/internal.h"
+
+/* Takes a free slot, or else stands in line as w (NULL: does not). */
+static bool take_at_once(struct session *s, int64_t max, struct exec_waiter *w)
+{
+	pthread_mutex_lock(&s->lock);
+	bool free_slot = s->running < max && TAILQ_EMPTY(&s->queue);
+	if (free_slot)
+		s->running++;
+	else if (w)
+		TAILQ_INSERT_TAIL(&s->queue, w, next);
+	pthread_mutex_unlock(&s->lock);
+	return free_slot;
+}
+
+/* Leaves the line. True when the slot was granted meanwhile. */
+static bool leave(struct session *s, struct exec_waiter *w)
+{
+	pthread_mutex_lock(&s->lock);
+	bool granted = w->granted;
+	if (!granted)
+		TAILQ_REMOVE(&s->queue, w, next);
+	pthread_mutex_unlock(&s->lock);
+	return granted;
+}
+
+int exec_slot_take(struct session *s, int64_t max, int timeout_ms, int client_fd, struct err *e)
+{
+	if (take_at_once(s, max, NULL))
+		return 0;
+	_cleanup_close_ int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (fd < 0)
+		return err_sys(e, ERR_INTERNAL, errno, "no descriptor for a waiting command");
+	struct exec_waiter w = { .wake_fd = fd };
+	if (take_at_once(s, max, &w))
+		return 0;
+	int64_t deadline = clock_mono_ms() + timeout_ms;
+	struct pollfd fds[2] = { { .fd = fd, .events = POLLIN }, { .fd = client_fd, .events = POLLRDHUP } };
+	int n;
+	do
+		n = poll(fds, 2, (int)clock_left_ms(deadline));
+	while (n < 0 && errno == EINTR);
+	if (leave(s, &w))
+		return 0;
+	if (fds[1].revents)
+		return err_set(e, ERR_CONFLICT, "the client has gone");
+	err_set(e, ERR_LIMIT, "%lld commands of this session run already (SANDBOX_MAX_CONCURRENCY)", (long long)max);
+	e->retry_after_s = 1;
+	return -ERR_LIMIT;
+}
+
+void exec_slot_give(struct session *s)
+{
+	uint64_t one = 1;
+	pthread_mutex_lock(&s->lock);
+	struct exec_waiter *w = TAILQ_FIRST(&s->queue);
+	if (w) {
+		/* The slot goes over; under the lock, since w is on the waiter's stack. */
+		TAILQ_REMOVE(&s->queue, w, next);
+		w->granted = true;
+		(void)!write(w->wake_fd, &one, sizeof(one));
+	} else {
+		s->running--;
+	}
+	pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * internal.h - what the files of the manager share. Nobody outside this folder includes it.
+ *
+ * Lock order: manager.lock -> session.moving -> session.lock -> exec.lock -> the channel's. A session's
+ * `moving` lock is the only one that is held over a wait (for the store, never for the engine): it
+ * puts the moves of one session in order.
+ */
+#ifndef BERTH_MANAGER_INTERNAL_H
+#define BERTH_MANAGER_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "base/id.h"
+#include "base/utf8.h"
+#include "manager/capture.h"
+#include "manager/manager.h"
+#include "manager/session_state.h"
+#include "manager/workers.h"
+#include "runtime/sandbox.h"
+
+#define MANAGER_CREATE_TIMEOUT_MS 60000
+#define MANAGER_DELETE_TIMEOUT_MS 30000
+#define MANAGER_STORE_TIMEOUT_MS 10000
+#define MANAGER_CONNECT_TIMEOUT_MS 15000
+#define MANAGER_GONE_KEPT_MS (24ll * 3600 * 1000)
+#define MANAGER_EXEC_KEPT_MS (15ll * 60 * 1000)
+#define MANAGER_CANCEL_GRACE_MS 5000
+
+/* Where replies to waiting clients stand in a session's queue. */
+struct exec_waiter {
+	TAILQ_ENTRY(exec_waiter) next;
+	int wake_fd;
+	bool granted;
+};
+
+struct session {
+	struct manager *manager;
+	atomic_uint refs;
+	/* fixed for life */
+	char *id, *sandbox, *token_hash;
+
+	pthread_mutex_t moving; /* one move at a time */
+
+	pthread_mutex_t lock; /* all below */
+	pthread_cond_t changed;
+	struct session_row row;	     /* as it is in the store, but for link_generation and idle_ms that may be ahead */
+	enum session_state state;
+	bool unsaved;		     /* the store has an older state: it refused the last move */
+	bool no_shell;		     /* the image has no shell */
+	struct channel *channel;     /* a reference; NULL before the first link and after a loss */
+	bool connecting;
+	int64_t connect_not_before_ms; /* monotonic: backoff after failures */
+	int connect_failures;
+	char *doom, *doom_detail;      /* reason with which the janitor shall end it */
+	bool being_ended;	       /* a worker is at it */
+	TAILQ_HEAD(, exec) execs;      /* those that run or whose end is not durable yet; references */
+	int running;		       /* slots taken */
+	TAILQ_HEAD(, exec_waiter) queue;
+};
+
+/*
+ * A running command is read by one owner: the thread that started it, as long as its client is there; the collector
+ * afterwards and after a restart. Only the owner touches the fields below "the owner's".
+ */
+enum exec_owner { EXEC_OF_STARTER, EXEC_OF_COLLECTOR };
+
+struct exec {
+	struct session *session; /* a reference */
+	atomic_uint refs;
+	TAILQ_ENTRY(exec) entry; /* in session->execs; under session->lock, as the next two */
+	bool listed;
+	bool has_slot; /* counts in session->running */
+	/* fixed for life */
+	char *id, *command, *key, *request_hash, *actor, *address;
+	bool base64, stream, split;
+	int64_t started_ms, timeout_ms;
+	pthread_t starter;
+
+	/* the owner's */
+	struct job *job; /* NULL: not attached */
+	char *stdin_data;
+	size_t stdin_len, stdin_at;
+	struct capture capture;
+	uint64_t seen[3]; /* bytes of each stream read or lost: where to attach again */
+	struct utf8_stream utf8[3];
+	struct buf text;  /* what the last exec_next() handed out */
+	struct job_output output;
+
+	pthread_mutex_t lock; /* all below */
+	pthread_cond_t changed;
+	enum exec_owner owner;
+	int cancel_grace_ms;	  /* -1: not cancelled; told again after an attach */
+	struct channel *resume;	  /* a link over which the collector shall attach again; a reference */
+	struct channel_job_info resume_info;
+	const char *lost_reason;  /* the collector shall end it with this reason; a constant */
+	char *lost_detail;
+	json_t *reply;		  /* once it ended */
+	char *reason;
+	int64_t ended_ms;
+	bool saving;		  /* its end is on the way to the disk */
+	TAILQ_ENTRY(exec) ready;  /* on the collector's queue, under its lock */
+	bool is_ready;
+};
+
+struct collector;
+struct janitor;
+
+struct manager {
+	const struct settings *settings;
+	struct store *store;
+	struct channels *channels;
+	struct workers *workers;
+	struct collector *collector;
+	struct janitor *janitor;
+	char instance[ID_SIZE];
+	atomic_bool quiet; /* berthd stops */
+
+	pthread_mutex_t lock; /* all below */
+	struct engine *engine;	/* NULL until it was reached once; then for good */
+	struct err engine_err;	/* why it is NULL */
+	int64_t engine_retry_ms;/* monotonic */
+	char agent_volume[ENGINE_NAME_SIZE]; /* "" until delivered */
+	int64_t pinged_ms;	/* monotonic: when /health has asked the engine */
+	bool ping_ok;
+	char ping_why[320];
+	void *by_id, *by_token; /* tsearch trees of struct session: those that live */
+	size_t session_count;
+	/* ring of the last addresses that came without a token, each audited once a second */
+	struct {
+		char address[64];
+		int64_t audited_ms;
+	} strangers[16];
+
+	pthread_mutex_t delivering; /* one delivery at a time; held over engine calls, nothing else is taken in it but lock */
+	struct image_cache *images; /* image_env.h */
+
+	atomic_int_least64_t unauthorized, reconnects, sessions_created, sessions_failed, execs_started, execs_running,
+		exec_us_sum;
+	atomic_int_least64_t execs_by_reason[PROTO_REASON_COUNT_];
+};
+
+/* ---- engine_slot.c ---- */
+
+/* Fills the kit; connects the engine and delivers the agent when that was not done yet. ERR_UNAVAILABLE ... */
+int manager_kit(struct manager *m, struct sandbox_kit *ret, struct err *e) NODISCARD;
+/* Only the engine, without a delivery. */
+int manager_engine(struct manager *m, struct engine **ret, struct err *e) NODISCARD;
+/* Delivers once more: the volume that was recorded has not worked. */
+int manager_redeliver(struct manager *m, struct sandbox_kit *kit, struct err *e) NODISCARD;
+
+/* ---- session.c: the table of those that live ---- */
+
+/* A session of a row; *row moves in. The caller owns one reference; it is not in the table yet. */
+struct session *session_new(struct manager *m, struct session_row *row) NODISCARD;
+struct session *session_ref(struct session *s) NODISCARD;
+/* Enters it. False when the table is full. */
+bool sessions_enter(struct manager *m, struct session *s, size_t max);
+void sessions_leave(struct manager *m, struct session *s);
+/* References to all that live, to be unreffed and freed by the caller. */
+struct session **sessions_all(struct manager *m, size_t *ret_count) NODISCARD;
+/* The one with this id, in any state but gone; NULL when there is none. A reference. */
+struct session *sessions_peek(struct manager *m, const char *id) NODISCARD;
+bool sessions_has_sandbox(struct manager *m, const char *sandbox_id);
+
+/*
+ * Moves its state by the table, as one durable row with its audit row. reason and detail (may be NULL) are recorded.
+ * ERR_CONFLICT: not allowed in this state. When the store refuses (ERR_STORE), a move towards the end is made in memory
+ * all the same and `unsaved` is set: a full disk must not keep a session alive.
+ */
+int session_move(struct session *s, enum session_event ev, const char *reason, const char *detail,
+		 const struct audit_row *audit, struct err *e) NODISCARD;
+enum session_state session_get_state(struct session *s);
+void session_copy_row(struct session *s, struct session_row *ret); /* cleared by the caller */
+/* It is used now: the idle deadline moves. */
+void session_touch(struct session *s);
+
+/* ---- session_link.c ---- */
+
+/* An open link, opened now if need be. A reference. ERR_GONE, ERR_CONFLICT (paused), ERR_UNAVAILABLE, ERR_SANDBOX, ERR_TIMEOUT. */
+int session_channel(struct session *s, int timeout_ms, struct channel **ret, struct err *e) NODISCARD;
+bool session_is_linked(struct session *s);
+
+/* ---- session_end.c ---- */
+
+/*
+ * Ends it: stopping, engine removal, gone. Only one caller does the work. 0 with *ret_gone false when the engine needs
+ * longer than timeout_ms; the janitor goes on.
+ */
+int session_end(struct session *s, const char *reason, const char *detail, const struct caller *who, int timeout_ms,
+		bool *ret_gone, struct err *e) NODISCARD;
+/* Asks the janitor to end it; any thread, any lock but the session's own. */
+void session_doom(struct session *s, const char *reason, const char *detail);
+void session_doom_locked(struct session *s, const char *reason, const char *detail);
+
+/* ---- exec.c: life, replies, the list ---- */
+
+struct exec *exec_new(struct session *s, const char *id) NODISCARD; /* one reference; not listed */
+struct exec *exec_ref(struct exec *x) NODISCARD;
+void exec_list_add(struct exec *x);
+/* Off the list again: it was never started. */
+void exec_unlist_unstarted(struct exec *x);
+bool exec_has_ended(struct exec *x);
+/* References to all listed ones. */
+struct exec **execs_all(struct session *s, size_t *ret_count) NODISCARD;
+/* The owner ends it: reply, slot, audit row and line. end NULL: the agent did not say; then reason tells. */
+void exec_finish(struct exec *x, const struct job_end *end, const char *reason, const char *detail);
+/* Stores the ends that the store has refused before. */
+void execs_save_again(struct session *s);
+
+/* ---- exec_slot.c ---- */
+
+/* Waits for one of the session's slots, in order. ERR_LIMIT when the time is over, ERR_CONFLICT when the client hung up. */
+int exec_slot_take(struct session *s, int64_t max, int timeout_ms, int client_fd, struct err *e) NODISCARD;
+void exec_slot_give(struct session *s);
+
+/* ---- exec_env.c: pure ---- */
+
+/*
+ * "K=V" texts, NULL-terminated, of the image's, HOME, USER, LANG, the session's and the request's variables, later ones winning.
+ * Owned by the caller (exec_env_free). ERR_INVALID names the variable: env.NAME.
+ */
+int exec_env_make(const char *const *image, const json_t *session, const json_t *request, char ***ret,
+		  struct err *e) NODISCARD;
+void exec_env_free(char **env);
+/* Is this object of variables acceptable in a request? */
+int exec_env_check(const json_t *env, struct err *e) NODISCARD;
+
+/* ---- exec_pump.c: reading ---- */
+
+/* Sends what stdin there is credit for. */
+void exec_push_stdin(struct exec *x);
+/* The starter's client is gone: cancels it unless it has a key, and gives it to the collector. */
+void exec_abandon(struct exec *x);
+/* One look at an exec of the collector's, on its thread; never waits. */
+void exec_collect(struct exec *x);
+/* After a link opened: the collector's execs are attached again, what nobody knows is dropped. */
+void execs_resume(struct session *s, struct channel *c);
+/* The sandbox is gone: ends all that run. */
+void execs_lost(struct session *s, const char *detail);
+/* Makes execs of the rows without an end, at start. */
+int execs_load(struct manager *m, struct err *e) NODISCARD;
+
+/* ---- collector.c: the thread that reads the jobs whose starter is gone ---- */
+
+int collector_new(struct collector **ret, struct err *e) NODISCARD;
+void collector_free(struct collector *c);
+/* The exec has something to read (also: was handed over). Takes a reference meanwhile. Any thread, no lock needed. */
+void collector_wake(struct collector *c, struct exec *x);
+/* The form that job_set_notify() takes: ctx is the exec. */
+void collector_notify(void *exec);
+
+/* ---- janitor.c: the thread that keeps time and compares with the engine ---- */
+
+int janitor_new(struct manager *m, struct janitor **ret, struct err *e) NODISCARD;
+void janitor_free(struct janitor *j);
+void janitor_wake(struct janitor *j, bool reconcile);
+
+/* ---- reconcile.c ---- */
+
+/* Compares engine and table both ways, and ends or removes what has no counterpart. */
+int manager_reconcile(struct manager *m, struct err *e) NODISCARD;
+
+/* ---- audit.c ---- */
+
+/* The row of an act, texts borrowed. */
+struct audit_row audit_of(const struct caller *who, const char *action, const char *session, const char *subject,
+			  const char *outcome, const char *detail);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+#include "manager/manager.h"
+
+#include <search.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "manager/image_env.h"
+#include "manager/internal.h"
+
+#define WORKERS 4
+#define WORKERS_QUEUE 4096
+#define KEY_INSTANCE "instance"
+#define PING_MS 1000	     /* /health asks the engine at most so often */
+#define PING_TIMEOUT_MS 2000
+
+static int find_instance(struct manager *m, struct err *e)
+{
+	_cleanup_free_ char *known = NULL;
+	int r = store_get_value(m->store, KEY_INSTANCE, &known, e);
+	if (r < 0)
+		return r;
+	if (m->settings->instance || known) {
+		snprintf(m->instance, sizeof(m->instance), "%s", m->settings->instance ? m->settings->instance : known);
+		return 0;
+	}
+	id_new("i_", m->instance);
+	return store_set_value(m->store, KEY_INSTANCE, m->instance, e);
+}
+
+/* A session of before: what was being created is not finished, it is removed. */
+static void load_session(struct manager *m, struct session_row *row)
+{
+	struct err e;
+	_cleanup_(session_unref_cleanup_) struct session *s = session_new(m, row);
+	(void)!sessions_enter(m, s, SIZE_MAX);
+	if (s->state == SESSION_CREATING &&
+	    session_move(s, SESSION_EV_STOP, "manager_restarted", "it was being created", NULL, &e) < 0)
+		LOG(LOG_WARN, "cannot end a half-made session yet", F("session", s->id), F("why", e.msg));
+}
+
+static int load_sessions(struct manager *m, struct err *e)
+{
+	char after[ID_SIZE] = "";
+	size_t count = 0;
+	do {
+		const struct session_filter f = { .after = after[0] ? after : NULL, .limit = 1000 };
+		struct session_row *rows = NULL;
+		int r = store_session_list(m->store, &f, &rows, &count, e);
+		if (r < 0)
+			return r;
+		for (size_t i = 0; i < count; i++) {
+			snprintf(after, sizeof(after), "%s", rows[i].id);
+			load_session(m, &rows[i]);
+		}
+		session_rows_free(rows, count);
+	} while (count);
+	return 0;
+}
+
+static int start(struct manager *m, struct err *e)
+{
+	int r = store_open(m->settings->data_dir, &m->store, e);
+	if (r == 0)
+		r = find_instance(m, e);
+	if (r == 0)
+		r = channels_new(&m->channels, e);
+	if (r == 0)
+		r = collector_new(&m->collector, e);
+	if (r == 0)
+		r = workers_new(WORKERS, WORKERS_QUEUE, &m->workers, e);
+	if (r == 0)
+		r = load_sessions(m, e);
+	if (r == 0)
+		r = execs_load(m, e);
+	return r == 0 ? janitor_new(m, &m->janitor, e) : r;
+}
+
+int manager_new(const struct settings *settings, struct manager **ret, struct err *e)
+{
+	struct manager *m = xcalloc(1, sizeof(*m));
+	m->settings = settings;
+	m->images = image_cache_new();
+	pthread_mutex_init(&m->lock, NULL);
+	pthread_mutex_init(&m->delivering, NULL);
+	int r = start(m, e);
+	if (r < 0) {
+		manager_free(m);
+		return r;
+	}
+	*ret = m;
+	return 0;
+}
+
+void manager_quiesce(struct manager *m)
+{
+	atomic_store(&m->quiet, true);
+}
+
+/* The links are cut; what runs in the sandboxes goes on. */
+static void leave_all(struct manager *m)
+{
+	size_t count = 0, execs = 0;
+	_cleanup_free_ struct session **all = sessions_all(m, &count);
+	for (size_t i = 0; i < count; i++) {
+		struct session *s = all[i];
+		_cleanup_free_ struct exec **list = execs_all(s, &execs);
+		for (size_t k = 0; k < execs; k++) {
+			exec_unlist_unstarted(list[k]);
+			exec_unref(list[k]);
+		}
+		sessions_leave(m, s);
+		session_unref(s);
+	}
+}
+
+void manager_free(struct manager *m)
+{
+	if (!m)
+		return;
+	manager_quiesce(m);
+	janitor_free(m->janitor);
+	workers_free(m->workers);
+	collector_free(m->collector);
+	store_close(m->store); /* runs the callbacks of what was queued */
+	leave_all(m);
+	channels_free(m->channels);
+	engine_free(m->engine);
+	image_cache_free(m->images);
+	pthread_mutex_destroy(&m->lock);
+	pthread_mutex_destroy(&m->delivering);
+	free(m);
+}
+
+/* ---- health and figures ---- */
+
+static void describe(struct engine *g, char *out, size_t size)
+{
+	struct engine_info i;
+	engine_get_info(g, &i);
+	snprintf(out, size, "%s %s (API %s)", i.kind == ENGINE_DOCKER ? "docker" : "podman", i.version, i.api);
+}
+
+/* A flood of /health must not become a flood at the engine. */
+static bool ping(struct manager *m, struct engine *g, char *why, size_t size)
+{
+	pthread_mutex_lock(&m->lock);
+	bool fresh = clock_mono_ms() - m->pinged_ms < PING_MS;
+	if (!fresh)
+		m->pinged_ms = clock_mono_ms();
+	bool ok = m->ping_ok;
+	snprintf(why, size, "%s", m->ping_why);
+	pthread_mutex_unlock(&m->lock);
+	if (fresh)
+		return ok;
+	struct err e = { 0 };
+	ok = engine_ping(g, PING_TIMEOUT_MS, &e) == 0;
+	pthread_mutex_lock(&m->lock);
+	m->ping_ok = ok;
+	snprintf(m->ping_why, sizeof(m->ping_why), "%s", ok ? "" : e.msg);
+	pthread_mutex_unlock(&m->lock);
+	snprintf(why, size, "%s", e.msg);
+	return ok;
+}
+
+static void engine_health(struct manager *m, struct manager_health *ret)
+{
+	struct engine *g = NULL;
+	struct err e;
+	if (manager_engine(m, &g, &e) < 0) {
+		snprintf(ret->engine, sizeof(ret->engine), "%s", e.msg);
+		return;
+	}
+	ret->engine_ok = ping(m, g, ret->engine, sizeof(ret->engine));
+	if (ret->engine_ok)
+		describe(g, ret->engine, sizeof(ret->engine));
+	for (size_t i = 0; i < ARRAY_LEN(ret->warnings); i++) {
+		const char *warning = engine_warning(g, (int)i);
+		if (!warning)
+			break;
+		snprintf(ret->warnings[i], sizeof(ret->warnings[i]), "%s", warning);
+	}
+}
+
+void manager_get_health(struct manager *m, struct manager_health *ret)
+{
+	struct err e = { 0 };
+	*ret = (struct manager_health){ 0 };
+	engine_health(m, ret);
+	ret->store_ok = store_check(m->store, &e) == 0;
+	snprintf(ret->store, sizeof(ret->store), "%s", ret->store_ok ? "ok" : e.msg);
+	ret->ok = ret->engine_ok && ret->store_ok;
+	pthread_mutex_lock(&m->lock);
+	ret->sessions_live = (int64_t)m->session_count;
+	pthread_mutex_unlock(&m->lock);
+	ret->execs_running = atomic_load(&m->execs_running);
+	ret->unauthorized = atomic_load(&m->unauthorized);
+}

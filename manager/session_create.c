@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/* From a request to a verified sandbox. The row comes first, so that a lost reply leaves something to reconcile. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "manager/image_env.h"
+#include "manager/internal.h"
+
+#define PROBE_TIMEOUT_MS 10000
+#define MIB (1ll << 20)
+
+/* What a later release brings, and what this one has. */
+static const struct {
+	const char *kind;
+	bool known, here;
+	enum workspace_kind as;
+} workspaces[] = {
+	{ "volume", true, true, WORKSPACE_VOLUME },
+	{ "tmpfs", true, true, WORKSPACE_TMPFS },
+	{ "named", true, false, 0 },
+	{ "host", true, false, 0 },
+};
+
+static int check_workspace(const struct session_row *row, enum workspace_kind *ret, struct err *e)
+{
+	for (size_t i = 0; i < ARRAY_LEN(workspaces); i++) {
+		if (strcmp(workspaces[i].kind, row->workspace_kind) != 0)
+			continue;
+		if (!workspaces[i].here) {
+			int r = err_set(e, ERR_UNSUPPORTED, "workspace kind %s is not in this release", row->workspace_kind);
+			snprintf(e->field, sizeof(e->field), "workspace.kind");
+			return r;
+		}
+		if (row->workspace_name)
+			return err_field(e, "workspace.name", "only a named or a host workspace has a name");
+		*ret = workspaces[i].as;
+		return 0;
+	}
+	return err_field(e, "workspace.kind", "must be volume, tmpfs, named or host");
+}
+
+static int check_ranges(const struct session_row *row, bool may_be_endless, struct err *e)
+{
+	const struct {
+		const char *field;
+		int64_t value, min, max;
+	} rows[] = {
+		{ "limits.memory_mb", row->memory_mb, SESSION_MEMORY_MIN_MB, SESSION_MEMORY_MAX_MB },
+		{ "limits.cpus", row->cpu_milli, 10, 1024 * 1000 },
+		{ "limits.pids", row->pids, 16, 4 << 20 },
+		{ "ttl_s", row->ttl_s, 0, 366ll * 86400 },
+		{ "idle_s", row->idle_s, 0, 366ll * 86400 },
+		{ "workspace.size_mb", row->workspace_mb, 1, 16 << 20 },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (rows[i].value < rows[i].min || rows[i].value > rows[i].max)
+			return err_field(e, rows[i].field, "must be from %lld to %lld%s", (long long)rows[i].min,
+					 (long long)rows[i].max, i == 1 ? " thousandths" : "");
+	if (!may_be_endless && (!row->ttl_s || !row->idle_s))
+		return err_field(e, row->ttl_s ? "idle_s" : "ttl_s", "0 (no limit) needs the admin token");
+	return 0;
+}
+
+static int64_t or_default(int64_t asked, int64_t standard)
+{
+	return asked < 0 ? standard : asked;
+}
+
+static char *json_or_empty(const json_t *object)
+{
+	return object ? json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS) : xstrdup("{}");
+}
+
+static void fill_row(const struct manager *m, const struct session_request *rq, struct session_row *row)
+{
+	const struct settings *set = m->settings;
+	char id[ID_SIZE], sandbox[ID_SIZE];
+	int64_t now = clock_wall_ms();
+	id_new("s_", id);
+	id_new("b_", sandbox);
+	*row = (struct session_row){
+		.id = xstrdup(id),
+		.name = rq->name ? xstrdup(rq->name) : NULL,
+		.labels = json_or_empty(rq->labels),
+		.env = json_or_empty(rq->env),
+		.image = xstrdup(rq->image ? rq->image : set->image),
+		.memory_mb = or_default(rq->memory_mb, set->memory_mb),
+		.cpu_milli = or_default(rq->cpu_milli, set->cpu_milli),
+		.pids = or_default(rq->pids, set->pids),
+		.ttl_s = or_default(rq->ttl_s, set->ttl_s),
+		.idle_s = or_default(rq->idle_s, set->idle_s),
+		.network = xstrdup(rq->network ? rq->network : "none"),
+		.isolation = xstrdup(rq->isolation ? rq->isolation : "runc"),
+		.workspace_kind = xstrdup(rq->workspace_kind ? rq->workspace_kind : "volume"),
+		.workspace_name = rq->workspace_name ? xstrdup(rq->workspace_name) : NULL,
+		.workspace_mb = or_default(rq->workspace_mb, set->workspace_mb),
+		.state = xstrdup(session_state_name(SESSION_CREATING)),
+		.sandbox = xstrdup(sandbox),
+		.created_ms = now,
+	};
+	row->expires_ms = row->ttl_s ? now + row->ttl_s * 1000 : 0;
+	row->idle_ms = row->idle_s ? now + row->idle_s * 1000 : 0;
+}
+
+static void spec_of(const struct session_row *row, enum workspace_kind kind, struct sandbox_spec *ret)
+{
+	*ret = (struct sandbox_spec){
+		.id = row->sandbox,
+		.image = row->image_id,
+		.memory_bytes = row->memory_mb * MIB,
+		.cpu_milli = row->cpu_milli,
+		.pids = row->pids,
+		.network = row->network,
+		.runtime = strcmp(row->isolation, "runc") == 0 ? NULL :
+			   strcmp(row->isolation, "gvisor") == 0 ? "runsc" : row->isolation,
+		.workspace = kind,
+		.workspace_bytes = row->workspace_mb * MIB,
+	};
+}
+
+static int check_engine_side(struct engine *g, const struct sandbox_spec *spec, struct err *e)
+{
+	bool there = true;
+	if (spec->runtime && engine_has_runtime(g, spec->runtime, &there, e) < 0)
+		return -(int)e->code;
+	return there ? 0 : err_field(e, "isolation", "the engine has no runtime %s", spec->runtime);
+}
+
+static int find_image(struct manager *m, struct engine *g, struct session_row *row, struct err *e)
+{
+	struct engine_image image = { 0 };
+	int r = engine_image_inspect(g, row->image, &image, e);
+	if (r == -ERR_NOT_FOUND) {
+		err_set(e, ERR_NOT_FOUND, "the engine has no image %s: build or pull it first (make image)", row->image);
+		snprintf(e->field, sizeof(e->field), "image");
+	}
+	if (r < 0)
+		return r;
+	row->image_id = xstrdup(image.id);
+	image_env_put(m->images, &image);
+	engine_image_clear(&image);
+	return 0;
+}
+
+static int check(struct manager *m, const struct session_request *rq, struct session_row *row,
+		 struct sandbox_spec *ret_spec, struct engine **ret_engine, struct err *e)
+{
+	enum workspace_kind kind = WORKSPACE_VOLUME;
+	struct sandbox_place places[SANDBOX_PLACES];
+	int r = check_ranges(row, rq->may_be_endless, e);
+	if (r == 0)
+		r = check_workspace(row, &kind, e);
+	if (r == 0 && strcmp(row->network, "none") != 0)
+		r = err_field(e, "network", "must be none: the administrator has listed no other network");
+	if (r < 0)
+		return r;
+	spec_of(row, kind, ret_spec);
+	r = sandbox_places(ret_spec, places, e);
+	if (r == 0)
+		r = manager_engine(m, ret_engine, e);
+	if (r == 0)
+		r = check_engine_side(*ret_engine, ret_spec, e);
+	if (r == 0)
+		r = find_image(m, *ret_engine, row, e);
+	ret_spec->image = row->image_id;
+	return r;
+}
+
+/* An image without the shell is a fine sandbox, but `command` has to be refused there. */
+static bool has_shell(struct manager *m, struct channel *c)
+{
+	const char *const argv[] = { m->settings->shell, "-c", ":", NULL };
+	const char *const env[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+	const struct job_spec spec = { .tag = "probe", .argv = argv, .env = env, .cwd = "/", .timeout_ms = PROBE_TIMEOUT_MS,
+				       .head_bytes = 1024, .tail_bytes = 1024, .keep = PROTO_KEEP_ENDS };
+	_cleanup_(job_unref_cleanup_) struct job *j = NULL;
+	struct err e;
+	if (job_start(c, &spec, &j, &e) < 0)
+		return true;
+	job_go(j);
+	_cleanup_free_ struct job_output *out = xcalloc(1, sizeof(*out));
+	enum job_event ev;
+	do
+		ev = job_next(j, PROBE_TIMEOUT_MS, -1, out);
+	while (ev == JOB_OUTPUT || ev == JOB_GAP);
+	if (ev != JOB_END)
+		return true;
+	job_forget(j);
+	return job_get_end(j)->reason != PROTO_START_FAILED;
+}
+
+static int make_sandbox(struct manager *m, const struct sandbox_spec *spec, struct sandbox *ret, struct err *e)
+{
+	struct sandbox_kit kit;
+	int64_t deadline = clock_mono_ms() + MANAGER_CREATE_TIMEOUT_MS;
+	int r = manager_kit(m, &kit, e);
+	if (r == 0)
+		r = sandbox_create(&kit, spec, MANAGER_CREATE_TIMEOUT_MS, ret, e);
+	/* Somebody may have removed the agent's volume: an engine then makes an empty one in its place. */
+	if (r == -ERR_ENGINE && manager_redeliver(m, &kit, e) == 0)
+		r = sandbox_create(&kit, spec, (int)clock_left_ms(deadline), ret, e);
+	return r;
+}
+
+static int finish(struct session *s, struct sandbox *box, const struct caller *who, struct err *e)
+{
+	pthread_mutex_lock(&s->lock);
+	s->channel = STEAL_PTR(box->channel);
+	s->row.container = xstrdup(box->container);
+	s->row.ready_ms = clock_wall_ms();
+	s->row.link_generation = 1;
+	s->row.memory_mb = (int64_t)(box->hello.memory_max / MIB);
+	s->row.cpu_milli = (int64_t)box->hello.cpu_milli;
+	s->row.pids = (int64_t)box->hello.pids_max;
+	pthread_mutex_unlock(&s->lock);
+	bool shell = has_shell(s->manager, s->channel);
+	pthread_mutex_lock(&s->lock);
+	s->no_shell = !shell;
+	pthread_mutex_unlock(&s->lock);
+	struct audit_row audit = audit_of(who, "session.create", s->id, s->row.image, "ok", NULL);
+	return session_move(s, SESSION_EV_VERIFIED, NULL, NULL, &audit, e);
+}
+
+/* The row of a session that never came to be; what was made of it is gone already, or found by its label. */
+static void give_up(struct session *s, const struct caller *who, const struct err *why)
+{
+	struct err ignored;
+	struct audit_row audit = audit_of(who, "session.create", s->id, s->row.image, err_name(why->code), why->msg);
+	(void)!session_move(s, SESSION_EV_FAILED, "create_failed", why->msg, &audit, &ignored);
+	LOG(LOG_WARN, "session failed", F("session", s->id), F("why", why->msg));
+}
+
+static int bring_up(struct manager *m, struct session *s, const struct sandbox_spec *spec, const struct caller *who,
+		    struct err *e)
+{
+	struct sandbox box = { 0 };
+	int r = make_sandbox(m, spec, &box, e);
+	if (r == 0)
+		r = finish(s, &box, who, e);
+	if (r == 0)
+		return 0;
+	if (box.container[0]) {
+		struct sandbox_kit kit;
+		struct err ignored; /* a remainder is found by its label */
+		if (manager_kit(m, &kit, &ignored) == 0)
+			(void)!sandbox_destroy(&kit, s->sandbox, box.container, MANAGER_DELETE_TIMEOUT_MS, &ignored);
+	}
+	give_up(s, who, e);
+	return r;
+}
+
+int sessions_create(struct manager *m, const struct session_request *rq, const struct caller *who,
+		    struct session_row *ret_row, char ret_token[64], struct err *e)
+{
+	struct session_row row;
+	struct sandbox_spec spec;
+	struct engine *g = NULL;
+	fill_row(m, rq, &row);
+	int r = check(m, rq, &row, &spec, &g, e);
+	if (r < 0) {
+		session_row_clear(&row);
+		return r;
+	}
+	id_token("bst_", ret_token);
+	char hash[ID_HASH_SIZE];
+	id_hash(ret_token, strlen(ret_token), hash);
+	row.token_hash = xstrdup(hash);
+	_cleanup_(session_unref_cleanup_) struct session *s = session_new(m, &row);
+	/* spec's texts are s->row's, which only bring_up's moves replace; a copy keeps them. */
+	_cleanup_(session_row_clear) struct session_row kept = { 0 };
+	session_copy_row(s, &kept);
+	spec_of(&kept, spec.workspace, &spec);
+	if (!sessions_enter(m, s, (size_t)m->settings->max_sessions)) {
+		r = err_set(e, ERR_LIMIT, "there are %lld sessions already (SANDBOX_MAX_SESSIONS)",
+			    (long long)m->settings->max_sessions);
+		e->retry_after_s = 5;
+		return r;
+	}
+	struct audit_row audit = audit_of(who, "session.create", s->id, kept.image, "accepted", NULL);
+	r = store_session_insert(m->store, &kept, &audit, e);
+	if (r == 0)
+		r = bring_up(m, s, &spec, who, e);
+	if (r < 0) {
+		atomic_fetch_add(&m->sessions_failed, 1);
+		sessions_leave(m, s);
+		return r;
+	}
+	atomic_fetch_add(&m->sessions_created, 1);
+	session_copy_row(s, ret_row);
+	return 0;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * berth-agent: without arguments PID 1 of a sandbox, `bridge` the relay to it, `version` its release.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "runtime/agent/bridge.h"
+#include "runtime/agent/facts.h"
+#include "runtime/agent/fd.h"
+#include "runtime/agent/job.h"
+#include "runtime/agent/link.h"
+#include "runtime/agent/loop.h"
+#include "runtime/agent/seccomp.h"
+
+#define SIGNALS_MAX 16 /* read in one go */
+
+struct agent {
+	struct loop loop;
+	struct watch signals;
+	bool children; /* some may have to be reaped */
+	bool stop;     /* the engine asks PID 1 to end */
+	struct jobs jobs;
+	struct links links;
+};
+
+static int complain(const char *what)
+{
+	dprintf(STDERR_FILENO, "berth-agent: %s: %s\n", what, strerrordesc_np(errno));
+	return 1;
+}
+
+/* Everything else keeps its default, which the kernel does not deliver to the init of a namespace. */
+static int open_signals(void)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	if (sigaction(SIGPIPE, &ignore, NULL) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -1;
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void on_signals(void *ctx, uint32_t events)
+{
+	struct agent *a = ctx;
+	struct signalfd_siginfo info[SIGNALS_MAX];
+	ssize_t n = read(a->signals.fd, info, sizeof(info));
+
+	(void)events;
+	for (ssize_t i = 0; n > 0 && i < n / (ssize_t)sizeof(info[0]); i++) {
+		if (info[i].ssi_signo == SIGCHLD)
+			a->children = true;
+		/* a sender that this namespace knows is a job: only from outside may it be ended */
+		else if (info[i].ssi_pid == 0)
+			a->stop = true;
+	}
+}
+
+/* 0, 1 and 2 must be something, or a pipe of a job would land there. */
+static int fill_standard_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd < 0)
+		return -1;
+	close(fd);
+	return 0;
+}
+
+/*
+ * The file's mode, 0111, keeps jobs from tracing PID 1 from execve on (proc(5), PR_SET_DUMPABLE);
+ * this is the second lock.
+ */
+static int lock_down(void)
+{
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -1;
+	return fill_standard_descriptors();
+}
+
+static void run(struct agent *a)
+{
+	while (!a->stop) {
+		int64_t jobs_ms = jobs_next_ms(&a->jobs), links_ms = links_next_ms(&a->links);
+		int64_t until_ms = a->children ? 0 : jobs_ms < links_ms ? jobs_ms : links_ms;
+		loop_run(&a->loop, until_ms);
+		if (a->children)
+			a->children = jobs_reap(&a->jobs);
+		jobs_step(&a->jobs);
+		links_step(&a->links);
+	}
+}
+
+static int init_main(void)
+{
+	static struct agent a; /* large, and touched as far as it is used */
+
+	if (getpid() != 1) {
+		dprintf(STDERR_FILENO, "berth-agent: runs as PID 1 of a container; see `berth-agent version`\n");
+		return 2;
+	}
+	if (lock_down() < 0 || seccomp_install() < 0)
+		return complain("cannot lock itself down");
+	a.signals = (struct watch){ .fd = open_signals(), .ready = on_signals, .ctx = &a };
+	if (a.signals.fd < 0 || loop_init(&a.loop) < 0 || loop_watch(&a.loop, &a.signals, EPOLLIN) < 0)
+		return complain("cannot set up its loop");
+	if (jobs_init(&a.jobs, &a.loop) < 0)
+		return complain("cannot set up its jobs");
+	struct proto_writer facts = { a.links.facts, sizeof(a.links.facts), 0, false };
+	facts_gather(&facts);
+	a.links.facts_len = facts.used;
+	if (links_init(&a.links, &a.loop, &a.jobs) < 0)
+		return complain("cannot listen");
+	run(&a);
+	return 0;
+}
+
+static int bridge_main(void)
+{
+	if (lock_down() < 0)
+		return complain("cannot lock itself down");
+	return bridge_run();
+}
+
+static int version_main(void)
+{
+	dprintf(STDOUT_FILENO, "berth-agent %s, protocol %d\n", BERTH_VERSION, PROTO_VERSION);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(void);
+} COMMANDS[] = {
+	{ "bridge", bridge_main },
+	{ "version", version_main },
+};
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		return init_main();
+	for (size_t i = 0; i < sizeof(COMMANDS) / sizeof(COMMANDS[0]); i++)
+		if (argc == 2 && strcmp(argv[1], COMMANDS[i].name) == 0)
+			return COMMANDS[i].run();
+	dprintf(STDERR_FILENO, "usage: berth-agent [bridge | version]\n");
+	return 2;
+}

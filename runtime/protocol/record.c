@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/protocol/record.h"
+
+#include <string.h>
+
+static int take_text(const struct record_rule *rule, const struct proto_field *f, struct proto_text *ret)
+{
+	if (f->len < rule->min || f->len > rule->max || memchr(f->value, 0, f->len))
+		return -1;
+	*ret = (struct proto_text){ (const char *)f->value, f->len };
+	return 1;
+}
+
+static int take_number(const struct record_rule *rule, const struct proto_field *f, uint8_t *member)
+{
+	uint64_t value;
+
+	if (proto_u64(f, &value) < 0 || value < rule->min || value > rule->max)
+		return -1;
+	if (rule->kind == RECORD_U64) {
+		memcpy(member, &value, sizeof(value));
+	} else {
+		/* an int, an unsigned, an enum and a uint32_t are all 4 bytes here; max keeps the value in range */
+		uint32_t small = (uint32_t)value;
+		memcpy(member, &small, sizeof(small));
+	}
+	return 1;
+}
+
+int record_take(const struct record_rule *rules, size_t count, const struct proto_field *f, void *record,
+		uint64_t *seen, const char **ret_why)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (rules[i].tag != f->tag)
+			continue;
+		*ret_why = rules[i].fault;
+		if (*seen & 1ull << i)
+			return -1;
+		*seen |= 1ull << i;
+		uint8_t *member = (uint8_t *)record + rules[i].offset;
+		if (rules[i].kind == RECORD_TEXT)
+			return take_text(&rules[i], f, (struct proto_text *)(void *)member);
+		return take_number(&rules[i], f, member);
+	}
+	return 0;
+}
+
+bool record_has(const struct record_rule *rules, size_t count, uint64_t seen, uint16_t tag)
+{
+	for (size_t i = 0; i < count; i++)
+		if (rules[i].tag == tag)
+			return seen & 1ull << i;
+	return false;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/sandbox.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "runtime/delivery.h"
+
+#define NOFILE 16384
+#define BRIDGE_TIMEOUT_MS 15000
+#define CLEANUP_TIMEOUT_MS 20000
+
+static void volume_name(const char *id, const char *suffix, char ret[ENGINE_NAME_SIZE])
+{
+	snprintf(ret, ENGINE_NAME_SIZE, "berth-%s-%s", id, suffix);
+}
+
+static void container_name(const char *id, const char *suffix, char ret[ENGINE_NAME_SIZE])
+{
+	snprintf(ret, ENGINE_NAME_SIZE, "berth-%s%s", id, suffix);
+}
+
+#define LABELS(kit, sandbox_id, role)                                                              \
+	{ { SANDBOX_LABEL_INSTANCE, (kit)->instance }, { SANDBOX_LABEL_ID, (sandbox_id) }, \
+	  { SANDBOX_LABEL_ROLE, (role) } }
+
+/*
+ * A fresh volume belongs to root on Docker. A container of the agent's image, made with the volume at /workspace and
+ * never started, has the engine copy that directory's owner and mode into it.
+ */
+static int own_workspace(const struct sandbox_kit *kit, const char *id, const char *volume, struct err *e)
+{
+	char image[ENGINE_NAME_SIZE], name[ENGINE_NAME_SIZE], container[ENGINE_ID_SIZE];
+	delivery_image_ref(image);
+	container_name(id, "-helper", name);
+	const struct engine_label labels[] = LABELS(kit, id, "helper");
+	const struct engine_mount mount = { .source = volume, .target = SANDBOX_WORKSPACE, .copy_up = true };
+	const struct engine_container_spec spec = {
+		.name = name,
+		.image = image,
+		.entrypoint = (const char *const[]){ DELIVERY_BINARY, NULL },
+		.workdir = "/",
+		.uid = SANDBOX_UID,
+		.gid = SANDBOX_UID,
+		.memory_bytes = SANDBOX_RESERVE_BYTES,
+		.cpu_milli = 1000,
+		.pids = 16,
+		.nofile = 64,
+		.network = "none",
+		.mounts = &mount,
+		.mount_count = 1,
+		.labels = labels,
+		.label_count = ARRAY_LEN(labels),
+	};
+	int r = engine_container_create(kit->engine, &spec, container, e);
+	return r < 0 ? r : engine_container_remove(kit->engine, container, CLEANUP_TIMEOUT_MS, e);
+}
+
+static int make_place(const struct sandbox_kit *kit, const char *id, const struct sandbox_place *p, struct err *e)
+{
+	char name[ENGINE_NAME_SIZE];
+	volume_name(id, p->suffix, name);
+	const struct engine_label labels[] = LABELS(kit, id, "session");
+	const struct engine_volume_spec spec = {
+		.name = name,
+		.tmpfs_bytes = p->size_bytes,
+		.tmpfs_inodes = p->inodes,
+		.uid = SANDBOX_UID,
+		.gid = SANDBOX_UID,
+		.labels = labels,
+		.label_count = ARRAY_LEN(labels),
+	};
+	int r = engine_volume_create(kit->engine, &spec, e);
+	return r < 0 || p->size_bytes ? r : own_workspace(kit, id, name, e);
+}
+
+static int make_container(const struct sandbox_kit *kit, const struct sandbox_spec *s,
+			  const struct sandbox_place places[SANDBOX_PLACES], char ret_id[ENGINE_ID_SIZE], struct err *e)
+{
+	char names[SANDBOX_PLACES][ENGINE_NAME_SIZE], name[ENGINE_NAME_SIZE];
+	struct engine_mount mounts[SANDBOX_PLACES + 1];
+	for (size_t i = 0; i < SANDBOX_PLACES; i++) {
+		volume_name(s->id, places[i].suffix, names[i]);
+		mounts[i] = (struct engine_mount){ .source = names[i], .target = places[i].path };
+	}
+	mounts[SANDBOX_PLACES] =
+		(struct engine_mount){ .source = kit->agent_volume, .target = "/.berth", .read_only = true };
+	container_name(s->id, "", name);
+	const struct engine_label labels[] = LABELS(kit, s->id, "session");
+	const struct engine_container_spec spec = {
+		.name = name,
+		.image = s->image,
+		.entrypoint = (const char *const[]){ DELIVERY_BINARY, NULL },
+		.workdir = SANDBOX_WORKSPACE,
+		.uid = SANDBOX_UID,
+		.gid = SANDBOX_UID,
+		.memory_bytes = s->memory_bytes,
+		.cpu_milli = s->cpu_milli,
+		.pids = s->pids,
+		.nofile = NOFILE,
+		.network = s->network,
+		.runtime = s->runtime,
+		.mounts = mounts,
+		.mount_count = ARRAY_LEN(mounts),
+		.labels = labels,
+		.label_count = ARRAY_LEN(labels),
+	};
+	return engine_container_create(kit->engine, &spec, ret_id, e);
+}
+
+static int build(const struct sandbox_kit *kit, const struct sandbox_spec *spec, int64_t deadline, struct sandbox *box,
+		 struct err *e)
+{
+	struct sandbox_place places[SANDBOX_PLACES];
+	int r = sandbox_places(spec, places, e);
+	for (size_t i = 0; r == 0 && i < SANDBOX_PLACES; i++)
+		r = make_place(kit, spec->id, &places[i], e);
+	if (r == 0)
+		r = make_container(kit, spec, places, box->container, e);
+	if (r == 0)
+		r = engine_container_start(kit->engine, box->container, e);
+	if (r == 0)
+		r = sandbox_connect(kit, box->container, 1, (int)clock_left_ms(deadline), &box->channel, &box->hello, e);
+	return r == 0 ? sandbox_verify(spec, &box->hello, e) : r;
+}
+
+int sandbox_create(const struct sandbox_kit *kit, const struct sandbox_spec *spec, int timeout_ms, struct sandbox *ret,
+		   struct err *e)
+{
+	struct sandbox box = { 0 };
+	int r = build(kit, spec, clock_mono_ms() + timeout_ms, &box, e);
+	if (r < 0) {
+		struct err ignored; /* what is left is found by its label later */
+		channel_unref(box.channel);
+		(void)!sandbox_destroy(kit, spec->id, box.container[0] ? box.container : NULL, CLEANUP_TIMEOUT_MS, &ignored);
+		return r;
+	}
+	*ret = box;
+	return 0;
+}
+
+/* Why is there no link? The engine knows whether the container runs at all. */
+static int judge(const struct sandbox_kit *kit, const char *container, int r, struct err *e)
+{
+	struct engine_container_state state;
+	struct err other;
+	int known = engine_container_inspect(kit->engine, container, &state, &other);
+	if (known == -ERR_NOT_FOUND)
+		return err_set(e, ERR_NOT_FOUND, "the container is gone");
+	if (known < 0)
+		return r;
+	if (state.state == ENGINE_PAUSED)
+		return err_set(e, ERR_CONFLICT, "the container is paused");
+	if (state.state != ENGINE_RUNNING)
+		return err_set(e, ERR_NOT_FOUND, "the container has ended with status %d%s", state.exit_code,
+			       state.oom_killed ? " (out of memory)" : "");
+	return r;
+}
+
+int sandbox_connect(const struct sandbox_kit *kit, const char *container, uint64_t generation, int timeout_ms,
+		    struct channel **ret, struct hello *ret_hello, struct err *e)
+{
+	static const char *const argv[] = { DELIVERY_BINARY, "bridge", NULL };
+	struct stream *s = NULL;
+	int r = engine_exec_open(kit->engine, container, argv, SANDBOX_BRIDGE_UID, SANDBOX_BRIDGE_UID, &s, e);
+	if (r == 0)
+		r = channel_open(kit->channels, s, generation, MIN(timeout_ms, BRIDGE_TIMEOUT_MS), ret, ret_hello, e);
+	return r < 0 ? judge(kit, container, r, e) : 0;
+}
+
+/* Every container of a sandbox: also the one whose create was never answered, and a helper. */
+static int remove_containers(const struct sandbox_kit *kit, const char *id, int64_t deadline, struct err *e)
+{
+	_cleanup_free_ struct engine_item *items = NULL;
+	size_t count = 0;
+	int r = engine_container_list(kit->engine, SANDBOX_LABEL_ID, id, SANDBOX_LABEL_ROLE, &items, &count, e);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = engine_container_remove(kit->engine, items[i].id, (int)clock_left_ms(deadline), e);
+	return r;
+}
+
+static int remove_volumes(const struct sandbox_kit *kit, const char *id, struct err *e)
+{
+	_cleanup_free_ struct engine_item *items = NULL;
+	size_t count = 0;
+	int r = engine_volume_list(kit->engine, SANDBOX_LABEL_ID, id, SANDBOX_LABEL_ROLE, &items, &count, e);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = engine_volume_remove(kit->engine, items[i].name, e);
+	return r;
+}
+
+int sandbox_destroy(const struct sandbox_kit *kit, const char *id, const char *container, int timeout_ms,
+		    struct err *e)
+{
+	int64_t deadline = clock_mono_ms() + timeout_ms;
+	int r = container ? engine_container_remove(kit->engine, container, timeout_ms, e) : 0;
+	if (r == 0)
+		r = remove_containers(kit, id, deadline, e);
+	return r == 0 ? remove_volumes(kit, id, e) : r;
+}

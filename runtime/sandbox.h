@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sandbox.h - a running container with an agent in it: create, verify, link, destroy.
+ *
+ * Any thread; calls wait for the engine. A sandbox is handed out only after its own hello was
+ * compared with what was asked: what the engine said counts for nothing.
+ */
+#ifndef BERTH_SANDBOX_H
+#define BERTH_SANDBOX_H
+
+#include "runtime/channel.h"
+#include "runtime/engine/engine.h"
+
+#define SANDBOX_UID 10001	 /* of jobs; SANDBOX_BRIDGE_UID of the bridge, which no job can become */
+#define SANDBOX_BRIDGE_UID 10002
+#define SANDBOX_WORKSPACE "/workspace"
+#define SANDBOX_HOME "/home/sandbox"
+#define SANDBOX_LABEL_INSTANCE "org.berth.instance"
+#define SANDBOX_LABEL_ID "org.berth.sandbox"
+#define SANDBOX_LABEL_ROLE "org.berth.role" /* session, agent (the volume), helper */
+
+/* What sandboxes are made with. Pointers are borrowed. */
+struct sandbox_kit {
+	struct engine *engine;
+	struct channels *channels;
+	const char *instance;	  /* value of SANDBOX_LABEL_INSTANCE */
+	char agent_volume[ENGINE_NAME_SIZE]; /* by delivery_ensure() */
+};
+
+enum workspace_kind { WORKSPACE_VOLUME, WORKSPACE_TMPFS };
+
+struct sandbox_spec {
+	const char *id;	   /* value of SANDBOX_LABEL_ID, and part of the names */
+	const char *image; /* the engine's id of it */
+	int64_t memory_bytes, cpu_milli, pids;
+	const char *network; /* "none" or a network's name */
+	const char *runtime; /* NULL: the engine's default */
+	enum workspace_kind workspace;
+	int64_t workspace_bytes; /* of a tmpfs */
+};
+
+/* ---- the writable places: pure ---- */
+
+struct sandbox_place {
+	const char *path, *suffix; /* suffix: of its volume's name */
+	int64_t size_bytes, inodes; /* 0: a plain volume, bounded by the disk only */
+};
+#define SANDBOX_PLACES 5
+
+/*
+ * Divides the memory: the sum of sizes and of inodes (SANDBOX_INODE_BYTES each) and the SANDBOX_RESERVE_BYTES for the agent and one engine exec stay below
+ * spec->memory_bytes. ERR_INVALID with the field limits.memory_mb or workspace.size_mb when they cannot.
+ */
+#define SANDBOX_INODE_BYTES 1280
+#define SANDBOX_RESERVE_BYTES (32ll << 20)
+int sandbox_places(const struct sandbox_spec *spec, struct sandbox_place ret[SANDBOX_PLACES], struct err *e) NODISCARD;
+
+/* Compares a hello with what was asked. ERR_SANDBOX names the first difference. Pure. */
+int sandbox_verify(const struct sandbox_spec *spec, const struct hello *h, struct err *e) NODISCARD;
+
+/* ---- the container ---- */
+
+struct sandbox {
+	char container[ENGINE_ID_SIZE];
+	struct channel *channel; /* a reference of the caller's */
+	struct hello hello;
+};
+
+/*
+ * Makes volumes and container, starts it, opens its link with generation 1 and verifies it. on_container (may be NULL) is called
+ * when the container has an id, before it is started. Nothing is left behind on failure, as far as the engine answers.
+ * Tell apart: ERR_NOT_FOUND (image), ERR_SANDBOX (no agent or not as asked), the engine's.
+ */
+int sandbox_create(const struct sandbox_kit *kit, const struct sandbox_spec *spec, int timeout_ms, struct sandbox *ret,
+		   struct err *e) NODISCARD;
+
+/*
+ * Opens a new link to a sandbox that runs. generation must be above every earlier one. ERR_NOT_FOUND: the container is
+ * gone or does not run; ERR_CONFLICT: it is paused; ERR_SANDBOX, ERR_TIMEOUT, ERR_UNAVAILABLE: try again later.
+ */
+int sandbox_connect(const struct sandbox_kit *kit, const char *container, uint64_t generation, int timeout_ms,
+		    struct channel **ret, struct hello *ret_hello, struct err *e) NODISCARD;
+
+/*
+ * Removes the container (container may be NULL: it is looked for by label) and all volumes of a sandbox. What is absent is
+ * success. ERR_TIMEOUT when the engine needs longer: call again.
+ */
+int sandbox_destroy(const struct sandbox_kit *kit, const char *id, const char *container, int timeout_ms,
+		    struct err *e) NODISCARD;
+
+#endif

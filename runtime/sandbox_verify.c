@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* The judgement of a hello, and the division of memory between the writable places. Pure. */
+#include <string.h>
+
+#include "runtime/sandbox.h"
+
+#define MIB (1ll << 20)
+#define PAGE 4096
+
+/* Sizes and inodes of a session of 4096 MiB; others get their share (DESIGN: 2688 MiB + inodes of 4064). */
+static const struct sandbox_place at_4g[] = {
+	{ "/tmp", "tmp", 1024 * MIB, 131072 },
+	{ SANDBOX_HOME, "home", 1536 * MIB, 393216 },
+	{ "/conversation_history", "history", 64 * MIB, 16384 },
+	{ "/dev/shm", "shm", 64 * MIB, 16384 },
+};
+#define WHOLE_BYTES (4096 * MIB - SANDBOX_RESERVE_BYTES)
+#define SMALLEST_BYTES (16 * MIB) /* what the tmpfs places must have to share at least */
+
+int sandbox_places(const struct sandbox_spec *spec, struct sandbox_place ret[SANDBOX_PLACES], struct err *e)
+{
+	struct sandbox_place ws = { SANDBOX_WORKSPACE, "workspace", 0, 0 };
+	int64_t share = spec->memory_bytes - SANDBOX_RESERVE_BYTES;
+	if (share < SMALLEST_BYTES)
+		return err_field(e, "limits.memory_mb", "must be at least %lld",
+				 (long long)((SANDBOX_RESERVE_BYTES + SMALLEST_BYTES) / MIB));
+	if (spec->workspace == WORKSPACE_TMPFS) {
+		ws.size_bytes = spec->workspace_bytes;
+		ws.inodes = MAX(ws.size_bytes / (16 * 1024), 1024);
+		share -= ws.size_bytes + ws.inodes * SANDBOX_INODE_BYTES;
+	}
+	if (share < SMALLEST_BYTES)
+		return err_field(e, "workspace.size_mb", "a tmpfs workspace counts as memory: %lld MB do not fit into %lld MB",
+				 (long long)(spec->workspace_bytes / MIB), (long long)(spec->memory_bytes / MIB));
+	for (size_t i = 0; i < ARRAY_LEN(at_4g); i++) {
+		ret[i] = at_4g[i];
+		ret[i].size_bytes = (int64_t)((double)at_4g[i].size_bytes * (double)share / (double)WHOLE_BYTES) / PAGE * PAGE;
+		ret[i].inodes = (int64_t)((double)at_4g[i].inodes * (double)share / (double)WHOLE_BYTES);
+	}
+	ret[SANDBOX_PLACES - 1] = ws;
+	return 0;
+}
+
+static int differs(struct err *e, const char *what, uint64_t is, uint64_t asked)
+{
+	return err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s is %llu, not %llu", what, (unsigned long long)is,
+		       (unsigned long long)asked);
+}
+
+static int verify_numbers(const struct sandbox_spec *spec, const struct hello *h, struct err *e)
+{
+	const struct {
+		const char *what;
+		uint64_t is, asked;
+	} rows[] = {
+		{ "protocol version", h->version, PROTO_VERSION },
+		{ "uid", h->uid, SANDBOX_UID },
+		{ "gid", h->gid, SANDBOX_UID },
+		{ "effective capabilities", h->cap_eff, 0 },
+		{ "permitted capabilities", h->cap_prm, 0 },
+		{ "inheritable capabilities", h->cap_inh, 0 },
+		{ "bounding capabilities", h->cap_bnd, 0 },
+		{ "ambient capabilities", h->cap_amb, 0 },
+		{ "no_new_privs", h->no_new_privs, 1 },
+		{ "seccomp mode", h->seccomp, 2 },
+		{ "read-only root", h->root_ro, 1 },
+		{ "kernel.shm_rmid_forced", h->shm_rmid_forced, 1 },
+		{ "pids limit", h->pids_max, (uint64_t)spec->pids },
+		{ "memory limit", h->memory_max / PAGE, (uint64_t)spec->memory_bytes / PAGE },
+		{ "cpu limit in thousandths", h->cpu_milli, (uint64_t)spec->cpu_milli },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (rows[i].is != rows[i].asked)
+			return differs(e, rows[i].what, rows[i].is, rows[i].asked);
+	/* Kernels without swap accounting cannot say. */
+	if (h->swap_max && h->swap_max != UINT64_MAX)
+		return differs(e, "swap", h->swap_max, 0);
+	/* The agent's own filter comes on top of the engine's; a kernel that counts must count both. */
+	if (h->seccomp_filters == 1)
+		return differs(e, "number of seccomp filters", 1, 2);
+	return 0;
+}
+
+static const struct hello_mount *find_mount(const struct hello *h, const char *path)
+{
+	/* The last one on a path is the one that is seen. */
+	for (size_t i = h->mount_count; i-- > 0;)
+		if (strcmp(h->mounts[i].path, path) == 0)
+			return &h->mounts[i];
+	return NULL;
+}
+
+static int verify_place(const struct sandbox_place *p, const struct hello *h, struct err *e)
+{
+	const struct hello_mount *m = find_mount(h, p->path);
+	if (!m)
+		return err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s is not a writable mount", p->path);
+	if (m->write_errno)
+		return err_sys(e, ERR_SANDBOX, m->write_errno, "the sandbox is not as asked: a test write in %s failed", p->path);
+	if (!p->size_bytes)
+		return 0;
+	if (strcmp(m->fstype, "tmpfs") != 0)
+		return err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s is a %s, not a tmpfs", p->path, m->fstype);
+	if (m->size_bytes != (uint64_t)p->size_bytes)
+		return differs(e, p->path, m->size_bytes, (uint64_t)p->size_bytes);
+	if (m->inodes != (uint64_t)p->inodes)
+		return differs(e, p->path, m->inodes, (uint64_t)p->inodes);
+	if ((m->flags & (PROTO_MOUNT_NOSUID | PROTO_MOUNT_NODEV)) != (PROTO_MOUNT_NOSUID | PROTO_MOUNT_NODEV))
+		return err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s lacks nosuid or nodev", p->path);
+	return 0;
+}
+
+static bool is_place(const struct sandbox_place places[SANDBOX_PLACES], const char *path)
+{
+	for (size_t i = 0; i < SANDBOX_PLACES; i++)
+		if (strcmp(places[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+static int verify_mounts(const struct sandbox_spec *spec, const struct hello *h, struct err *e)
+{
+	struct sandbox_place places[SANDBOX_PLACES];
+	int r = sandbox_places(spec, places, e);
+	for (size_t i = 0; r == 0 && i < SANDBOX_PLACES; i++)
+		r = verify_place(&places[i], h, e);
+	for (size_t i = 0; r == 0 && i < h->mount_count; i++)
+		if (!is_place(places, h->mounts[i].path) && h->mounts[i].write_errno == 0)
+			r = err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s can be written", h->mounts[i].path);
+	return r;
+}
+
+static int verify_network(const struct sandbox_spec *spec, const struct hello *h, struct err *e)
+{
+	if (strcmp(spec->network, "none") != 0)
+		return 0;
+	for (size_t i = 0; i < h->interface_count; i++)
+		if (strcmp(h->interfaces[i], "lo") != 0)
+			return err_set(e, ERR_SANDBOX, "the sandbox is not as asked: it has the network interface %s",
+				       h->interfaces[i]);
+	return 0;
+}
+
+int sandbox_verify(const struct sandbox_spec *spec, const struct hello *h, struct err *e)
+{
+	int r = verify_numbers(spec, h, e);
+	if (r == 0)
+		r = verify_mounts(spec, h, e);
+	return r == 0 ? verify_network(spec, h, e) : r;
+}
