@@ -92,6 +92,16 @@ $(OBJ)/%.o: %.c
 Q ?= @
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
 
+# ---- running it ----
+
+.PHONY: up down image
+up: ## builds and starts everything on this machine, and runs a first command
+	@setup/up.sh
+down: ## undoes `make up`
+	@setup/down.sh
+image: ## (re)builds the sandbox image into the engine that SANDBOX_ENGINE names
+	@images/build.sh
+
 .PHONY: clean
 clean: ## removes build/
 	rm -rf build

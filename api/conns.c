@@ -16,8 +16,8 @@ struct conn {
 	int fd;
 	char address[64];
 	bool crowded;
-	bool busy;                         /* owner's lock */
-	int64_t body_started_ms;           /* the connection's thread */
+	bool busy;                        /* owner's lock */
+	int64_t body_started_ms;          /* the connection's thread */
 	_Atomic int64_t deadline_mono_ms; /* 0: none */
 };
 

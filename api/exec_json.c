@@ -5,6 +5,7 @@
 
 #include "api/body.h"
 #include "api/response.h"
+#include "base/base64.h"
 #include "base/json.h"
 
 void exec_json_clear(struct exec_body *body)
@@ -44,7 +45,8 @@ static int check_command(const struct fields *f, struct err *e)
 
 	if (!f->command == !f->argv)
 		return err_field(e, "command", "give either command or argv");
-	json_array_foreach(f->argv, index, arg) total += json_string_length(arg) + 1;
+	json_array_foreach (f->argv, index, arg)
+		total += json_string_length(arg) + 1;
 	if (total > EXEC_COMMAND_MAX)
 		return err_field(e, "argv", "has more than %d bytes", EXEC_COMMAND_MAX);
 	if (f->argv && !json_string_length(json_array_get(f->argv, 0)))
@@ -69,8 +71,9 @@ static int check_options(const struct fields *f, bool stream, int64_t max_timeou
 static int read_stdin(const struct fields *f, struct exec_body *out, struct err *e)
 {
 	if (f->stdin_b64) {
-		if (body_base64(f->stdin_b64, "stdin_b64", &out->stdin_bytes, &out->rq.stdin_len, e))
-			return -e->code;
+		if (base64_decode(f->stdin_b64, strlen(f->stdin_b64), &out->stdin_bytes, &out->rq.stdin_len,
+				  e))
+			return err_field(e, "stdin_b64", "is not base64");
 		out->rq.stdin_data = out->stdin_bytes;
 	} else if (f->stdin_text) {
 		out->rq.stdin_data = f->stdin_text;
@@ -111,11 +114,17 @@ static int add_line(struct buf *out, json_t *value, struct err *e)
 	return buf_addf(out, e, "%s\n", text);
 }
 
+static json_t *data_of(const struct exec_output *piece, bool base64)
+{
+	if (!base64)
+		return json_string_lossy(piece->data, piece->len);
+	_cleanup_free_ char *text = base64_encode(piece->data, piece->len);
+	return json_string_nocheck(text);
+}
+
 int exec_json_output_line(struct buf *out, const struct exec_output *piece, bool base64, struct err *e)
 {
-	json_t *data =
-		base64 ? body_to_base64(piece->data, piece->len) : json_string_lossy(piece->data, piece->len);
-	json_t *line = json_pack("{s:s, s:o}", "type", "output", "data", data);
+	json_t *line = json_pack("{s:s, s:o}", "type", "output", "data", data_of(piece, base64));
 
 	if (piece->stream == 2)
 		json_object_set_new(line, "stream", json_string("stderr"));

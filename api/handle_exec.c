@@ -7,8 +7,8 @@
 #include "base/id.h"
 #include "base/json.h"
 
-#define QUIET_MS         15000 /* a stream says so often that it is alive */
-#define END_GRACE_MS     60000 /* beyond an exec's own timeout, until nobody waits for its end any more */
+#define QUIET_MS 15000     /* a stream says so often that it is alive */
+#define END_GRACE_MS 60000 /* beyond an exec's own timeout, until nobody waits for its end any more */
 #define GRACE_DEFAULT_MS 5000
 
 /* Decodes, starts, and drops the body, which may be large while the command runs for long. */

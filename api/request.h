@@ -14,11 +14,11 @@
 #include "base/buf.h"
 #include "manager/manager.h"
 
-#define REQUEST_TARGET_MAX   8192 /* bytes of path and query as sent */
+#define REQUEST_TARGET_MAX 8192 /* bytes of path and query as sent */
 #define REQUEST_SEGMENTS_MAX 8
-#define REQUEST_QUERY_MAX    16
-#define REQUEST_HEADERS_MAX  64
-#define REQUEST_BODIES_MAX   (512u << 20) /* bytes of bodies in memory at once */
+#define REQUEST_QUERY_MAX 16
+#define REQUEST_HEADERS_MAX 64
+#define REQUEST_BODIES_MAX (512u << 20) /* bytes of bodies in memory at once */
 
 struct route;
 

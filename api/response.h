@@ -19,7 +19,7 @@ enum response_more {
 typedef enum response_more (*response_next_fn)(void *ctx, struct buf *out);
 
 #define RESPONSE_HEADERS_MAX 4
-#define RESPONSE_LINES_MAX   (512 * 1024) /* bytes that one call of response_next_fn may add */
+#define RESPONSE_LINES_MAX (512 * 1024) /* bytes that one call of response_next_fn may add */
 
 struct response_header {
 	const char *name; /* a constant */

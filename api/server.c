@@ -12,7 +12,7 @@
 #include "api/listen.h"
 #include "base/log.h"
 
-#define STACK_BYTES       (256 * 1024)
+#define STACK_BYTES (256 * 1024)
 #define CONNECTION_MEMORY (64 * 1024) /* headers of a request, and the chunks of a stream */
 /* Connections above the limit, for the health check and to say no. */
 #define RESERVE 32

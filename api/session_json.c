@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 
-#define TTL_MAX_S  (366 * 24 * 3600)
+#define TTL_MAX_S (366 * 24 * 3600)
 #define LABELS_MAX 64
 
 /* ---- out ---- */

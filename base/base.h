@@ -18,15 +18,34 @@
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Each argument is evaluated once; no constant expressions. The result has the common type of both. */
-#define MIN(a, b) CHOOSE_(a, <, b, __COUNTER__)
-#define MAX(a, b) CHOOSE_(a, >, b, __COUNTER__)
-#define CHOOSE_(a, op, b, n) CHOOSE_N_(a, op, b, n)
-#define CHOOSE_N_(a, op, b, n)                                             \
-	__extension__({                                                    \
-		__typeof__((a)op(b) ? (a) : (b)) a_##n = (a), b_##n = (b); \
-		a_##n op b_##n ? a_##n : b_##n;                            \
-	})
+/* The lesser and the greater of two integers, in their common type. Each argument is evaluated once. */
+#define DEFINE_CHOICE_(type, name)                       \
+	static inline type min_##name##_(type a, type b) \
+	{                                                \
+		return a < b ? a : b;                    \
+	}                                                \
+	static inline type max_##name##_(type a, type b) \
+	{                                                \
+		return a > b ? a : b;                    \
+	}
+DEFINE_CHOICE_(int, i)
+DEFINE_CHOICE_(unsigned, u)
+DEFINE_CHOICE_(long, l)
+DEFINE_CHOICE_(unsigned long, ul)
+DEFINE_CHOICE_(long long, ll)
+DEFINE_CHOICE_(unsigned long long, ull)
+/* clang-format off */
+#define CHOOSE_(which, a, b)                     \
+	_Generic((a) + (b),                      \
+		int: which##_i_,                 \
+		unsigned: which##_u_,            \
+		long: which##_l_,                \
+		unsigned long: which##_ul_,      \
+		long long: which##_ll_,          \
+		unsigned long long: which##_ull_)(a, b)
+/* clang-format on */
+#define MIN(a, b) CHOOSE_(min, a, b)
+#define MAX(a, b) CHOOSE_(max, a, b)
 
 /* Runs fn(&variable) when the variable leaves its scope. */
 #define _cleanup_(fn) __attribute__((cleanup(fn)))
@@ -55,6 +74,11 @@
 		(fd) = -1;     \
 		v_;            \
 	})
+
+#ifdef __cppcheck__ /* whose 2.10 does not parse statement expressions */
+#undef STEAL_PTR
+#define STEAL_PTR(ptr) cppcheck_moves_(&(ptr))
+#endif
 
 static inline void cleanup_free_(void *slot)
 {

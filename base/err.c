@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#define ERR_C_
 #include "base/err.h"
 
 #include <stdarg.h>

@@ -63,6 +63,14 @@ int err_field(struct err *e, const char *field, const char *fmt, ...) PRINTF_LIK
 /* Puts "context: " before the message, once per layer; returns -e->code. */
 int err_wrap(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+#if defined(__clang_analyzer__) && !defined(ERR_C_) /* sees no further than this file: these never return 0 \
+						     */
+#define err_set(...) (err_set(__VA_ARGS__), -1)
+#define err_sys(...) (err_sys(__VA_ARGS__), -1)
+#define err_field(...) (err_field(__VA_ARGS__), -1)
+#define err_wrap(...) (err_wrap(__VA_ARGS__), -1)
+#endif
+
 /* Wire name, HTTP status and exit status of a code; of ERR_INTERNAL for an unknown one. */
 const char *err_name(enum err_code code);
 int err_http_status(enum err_code code);

@@ -153,6 +153,9 @@ int main(int argc, char **argv)
 	case SETTINGS_PRINT:
 		settings_print(&s, stdout);
 		break;
+	case SETTINGS_DOCS:
+		settings_markdown(stdout);
+		break;
 	case SETTINGS_RUN:
 		status = run(&s);
 		break;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_exec.c - a command in a session: its request, its live output, its end. */
-#include <openssl/evp.h>
 #include <signal.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "cli/cmd.h"
 #include "cli/exit_status.h"
 #include "cli/pipes.h"
@@ -55,8 +55,7 @@ static int put_stdin(struct cli *cli, json_t *body, struct err *e)
 			       "stdin is larger than %d MiB, the most that one command takes", STDIN_MAX_MB);
 	if (rc || !in.len)
 		return rc;
-	_cleanup_free_ char *text = xcalloc(1, in.len / 3 * 4 + 5);
-	EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)in.data, (int)in.len);
+	_cleanup_free_ char *text = base64_encode(in.data, in.len);
 	json_object_set_new(body, "stdin_b64", json_string(text));
 	return 0;
 }
@@ -98,35 +97,20 @@ struct streaming {
 	bool unread; /* nobody reads our output any more */
 };
 
-static int decode(const json_t *data, struct buf *ret, struct err *e)
-{
-	size_t len = json_string_length(data);
-	const char *text = json_string_value(data);
-	if (!text || len % 4)
-		return err_set(e, ERR_INTERNAL, "the stream holds output that is not base64");
-	if (!len)
-		return 0;
-	_cleanup_free_ unsigned char *bytes = xcalloc(1, len / 4 * 3 + 1);
-	int n = EVP_DecodeBlock(bytes, (const unsigned char *)text, (int)len);
-	/* EVP_DecodeBlock(3) counts the padding as bytes. */
-	int padding = (text[len - 1] == '=') + (text[len - 2] == '=');
-	if (n < padding)
-		return err_set(e, ERR_INTERNAL, "the stream holds output that is not base64");
-	return buf_add(ret, bytes, (size_t)(n - padding), e);
-}
-
 static int on_output(struct streaming *s, const json_t *line, struct err *e)
 {
 	const char *stream = json_string_value(json_object_get(line, "stream"));
-	int fd = stream && !strcmp(stream, "stderr") ? STDERR_FILENO : STDOUT_FILENO;
-	json_int_t dropped = json_integer_value(json_object_get(line, "dropped_bytes"));
 	const json_t *data = json_object_get(line, "data");
-	_cleanup_buf_ struct buf bytes = BUF_INIT(json_string_length(data) + 1);
-	int rc = decode(data, &bytes, e);
+	json_int_t dropped = json_integer_value(json_object_get(line, "dropped_bytes"));
+	int fd = stream && !strcmp(stream, "stderr") ? STDERR_FILENO : STDOUT_FILENO;
+	_cleanup_free_ char *bytes = NULL;
+	size_t len = 0;
+	if (!json_is_string(data) ||
+	    base64_decode(json_string_value(data), json_string_length(data), &bytes, &len, e))
+		return err_set(e, ERR_INTERNAL, "the stream holds output that is not base64");
 	if (dropped > 0)
 		say("%lld bytes of output are lost here", (long long)dropped);
-	if (!rc && bytes.len)
-		rc = pipes_write(fd, &s->cli->interrupt, bytes.data, bytes.len, e);
+	int rc = pipes_write(fd, &s->cli->interrupt, bytes, len, e);
 	s->unread |= rc == -ERR_GONE;
 	return rc;
 }

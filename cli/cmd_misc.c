@@ -68,7 +68,7 @@ static int get_health(struct cli *cli, int timeout_ms, json_t **ret, struct err 
 static void print_health(const struct cli *cli, const json_t *health)
 {
 	format_record(stdout, health_columns, ARRAY_LEN(health_columns), health, cli->color);
-	const json_t *warning = NULL;
+	json_t *warning = NULL;
 	size_t i = 0;
 	json_array_foreach (json_object_get(health, "warnings"), i, warning) {
 		_cleanup_free_ char *text = format_value(warning);
@@ -186,9 +186,12 @@ static bool takes_session(const struct command *command, const char *before)
 int cmd_complete(struct cli *cli, struct err *e)
 {
 	(void)e; /* completion is silent */
-	static char *const nothing[] = { "", NULL };
-	char *const *words = cli->opt.command ? cli->opt.command : nothing;
+	char *const *words = cli->opt.command;
 	size_t last = 0;
+	if (!words) {
+		offer_commands("");
+		return 0;
+	}
 	while (words[last + 1])
 		last++;
 	const struct command *command = commands_find(words[0]);

@@ -361,8 +361,9 @@ static int all_ids(struct cli *cli, json_t **ret, struct err *e)
 		return rc;
 	json_t *ids = json_array(), *session = NULL;
 	size_t i = 0;
-	json_array_foreach (sessions, i, session)
+	json_array_foreach (sessions, i, session) {
 		json_array_append(ids, json_object_get(session, "id"));
+	}
 	*ret = ids;
 	return 0;
 }

@@ -8,11 +8,11 @@
 
 #include "base/buf.h"
 
-#define FILE_MAX (64 * 1024)
+#define FILE_MAX ((size_t)64 << 10)
 
 const char *config_env(const char *name)
 {
-	return getenv(name);
+	return getenv(name); /* NOLINT(concurrency-mt-unsafe): nothing here changes the environment */
 }
 
 /* An empty variable counts as unset, as for XDG_CONFIG_HOME in the XDG base directory specification. */
@@ -126,7 +126,7 @@ static int load_file(const char *path, struct config *c, struct err *e)
 	ssize_t n = 0;
 	while ((n = read(fd, piece, sizeof(piece))) > 0)
 		if (buf_add(&text, piece, (size_t)n, e))
-			return err_set(e, ERR_INVALID, "%s is larger than %d KiB", path, FILE_MAX / 1024);
+			return err_set(e, ERR_INVALID, "%s is larger than %zu KiB", path, FILE_MAX >> 10);
 	if (n < 0)
 		return err_sys(e, ERR_FORBIDDEN, errno, "cannot read %s", path);
 	return config_parse(text.data ? text.data : "", path, c, e);
@@ -136,7 +136,7 @@ int config_address(const char *text, char **ret, struct err *e)
 {
 	bool has_scheme = strstr(text, "://") != NULL;
 	_cleanup_free_ char *url = has_scheme ? xstrdup(text) : xasprintf("http://%s", text);
-	if (strncmp(url, "http://", 7) && strncmp(url, "https://", 8))
+	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
 		return err_set(e, ERR_INVALID, "the address must begin with http:// or https://, but is %s",
 			       text);
 	const char *host = strstr(url, "://") + 3;

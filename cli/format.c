@@ -7,11 +7,11 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
-#define VALUE_MAX 4096
+#define VALUE_MAX ((size_t)4096)
 #define PATH_MAX_BYTES 64
 #define COLUMNS_MAX 16
 
-static const json_t *value_at(const json_t *object, const char *path)
+static json_t *value_at(const json_t *object, const char *path)
 {
 	const char *dot = strchr(path, '.');
 	if (!dot)
@@ -28,13 +28,13 @@ static char *number_text(const json_t *value)
 	return xasprintf("%g", json_real_value(value));
 }
 
-static char *object_text(const json_t *object)
+static char *object_text(json_t *object)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(4 * VALUE_MAX);
 	const char *key = NULL;
 	json_t *value = NULL;
 	struct err ignored;
-	json_object_foreach ((json_t *)(uintptr_t)object, key, value) {
+	json_object_foreach (object, key, value) {
 		_cleanup_free_ char *k = utf8_escape(key, strlen(key), VALUE_MAX);
 		_cleanup_free_ char *v = format_value(value);
 		/* What does not fit any more is left out: this is for people. */
@@ -44,7 +44,7 @@ static char *object_text(const json_t *object)
 	return text.len ? buf_take(&text) : xstrdup("-");
 }
 
-char *format_value(const json_t *value)
+char *format_value(json_t *value)
 {
 	if (json_is_string(value) && json_string_length(value))
 		return utf8_escape(json_string_value(value), json_string_length(value), VALUE_MAX);
@@ -63,7 +63,7 @@ static const char *color_of(const char *path, const char *text)
 		const char *state, *color;
 	} colors[] = { { "ready", "\033[32m" },    { "yes", "\033[32m" },    { "creating", "\033[33m" },
 		       { "stopping", "\033[33m" }, { "failed", "\033[31m" }, { "no", "\033[31m" } };
-	if (strcmp(path, "state") && strcmp(path, "ok"))
+	if (strcmp(path, "state") != 0 && strcmp(path, "ok") != 0)
 		return "";
 	for (size_t i = 0; i < ARRAY_LEN(colors); i++)
 		if (!strcmp(colors[i].state, text))

@@ -24,6 +24,6 @@ void format_record(FILE *out, const struct format_column *columns, size_t count,
 void format_json(FILE *out, const json_t *value);
 
 /* One value as a text: "-" for null, "k=v k=v" for an object. Owned by the caller. */
-char *format_value(const json_t *value) NODISCARD;
+char *format_value(json_t *value) NODISCARD;
 
 #endif

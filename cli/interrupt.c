@@ -17,7 +17,7 @@ int interrupt_open(struct interrupt *ret, struct err *e)
 			sigaddset(&set, wanted[i]);
 	}
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
-	if (sigaction(SIGPIPE, &ignore, NULL) || sigprocmask(SIG_BLOCK, &set, NULL))
+	if (sigaction(SIGPIPE, &ignore, NULL) || pthread_sigmask(SIG_BLOCK, &set, NULL))
 		return err_sys(e, ERR_INTERNAL, errno, "cannot set up signals");
 	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)

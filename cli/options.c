@@ -8,7 +8,7 @@
 
 #define AT(field) offsetof(struct options, field)
 #define DAYS(n) ((int64_t)(n)*86400)
-#define MIB (1024 * 1024)
+#define MIB ((int64_t)1 << 20)
 
 /* clang-format off */
 static const struct option_row rows[] = {
@@ -19,7 +19,7 @@ static const struct option_row rows[] = {
 	{ "cpus", 0, "N", "processors, such as 0.5 or 2", OPTION_MILLI, AT(cpu_milli), 1, 1024000, OPTIONS_CREATE },
 	{ "pids", 0, "N", "processes and threads at once", OPTION_COUNT, AT(pids), 1, 1 << 22, OPTIONS_CREATE },
 	{ "network", 0, "NAME", "an engine network that the administrator listed (default: none)", OPTION_TEXT, AT(network), 0, 0, OPTIONS_CREATE },
-	{ "workspace", 0, "KIND[:NAME]", "volume, tmpfs, named:NAME or host:NAME (default: volume)", OPTION_TEXT, AT(workspace), 0, 0, OPTIONS_CREATE },
+	{ "workspace", 0, "KIND[:NAME]", "volume (default) or tmpfs; named:NAME, host:NAME where the server has them", OPTION_TEXT, AT(workspace), 0, 0, OPTIONS_CREATE },
 	{ "workspace-size", 0, "SIZE", "size of the workspace", OPTION_MB, AT(workspace_mb), 1, 1 << 30, OPTIONS_CREATE },
 	{ "isolation", 0, "NAME", "runc, gvisor or a runtime of the engine", OPTION_TEXT, AT(isolation), 0, 0, OPTIONS_CREATE },
 	{ "ttl", 0, "TIME", "the session ends after this, such as 30m", OPTION_DURATION, AT(ttl_s), 0, DAYS(3650), OPTIONS_CREATE },

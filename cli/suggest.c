@@ -6,6 +6,24 @@
 #define WORD_MAX 32
 #define FAR 1000
 
+static int lesser(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+/* Row i of the table: d[i][j] is what turns the first i letters of a into the first j of b. */
+static void fill_row(int d[WORD_MAX + 1][WORD_MAX + 1], const char *a, const char *b, size_t i, size_t lb)
+{
+	d[i][0] = (int)i;
+	for (size_t j = 1; j <= lb; j++) {
+		int replace = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+		bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+		d[i][j] = lesser(replace, lesser(d[i - 1][j], d[i][j - 1]) + 1);
+		if (swapped)
+			d[i][j] = lesser(d[i][j], d[i - 2][j - 2] + 1);
+	}
+}
+
 /* Letters to insert, delete, replace or swap with their neighbour (optimal string alignment). */
 static int distance(const char *a, const char *b)
 {
@@ -13,18 +31,10 @@ static int distance(const char *a, const char *b)
 	size_t la = strlen(a), lb = strlen(b);
 	if (la > WORD_MAX || lb > WORD_MAX)
 		return FAR;
-	for (size_t i = 0; i <= la; i++) {
-		for (size_t j = 0; j <= lb; j++) {
-			if (!i || !j) {
-				d[i][j] = (int)(i + j);
-				continue;
-			}
-			int replace = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-			d[i][j] = MIN(replace, MIN(d[i - 1][j], d[i][j - 1]) + 1);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				d[i][j] = MIN(d[i][j], d[i - 2][j - 2] + 1);
-		}
-	}
+	for (size_t j = 0; j <= lb; j++)
+		d[0][j] = (int)j;
+	for (size_t i = 1; i <= la; i++)
+		fill_row(d, a, b, i, lb);
 	return d[la][lb];
 }
 
@@ -46,6 +56,7 @@ void suggest_offer(struct suggest *s, const char *known)
 
 const char *suggest_best(const struct suggest *s)
 {
-	int limit = MIN(3, MAX(1, (int)(strlen(s->word) / 2)));
+	int half = (int)(strlen(s->word) / 2);
+	int limit = lesser(3, half);
 	return s->distance <= limit ? s->best : NULL;
 }

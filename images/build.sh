@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Builds the sandbox image, localhost/berth/sandbox:latest, into the engine named by SANDBOX_ENGINE (else DOCKER_HOST, else
-# the first usual socket that answers). Only the engine's HTTP API is used, so neither docker nor podman need be installed.
+# Builds the sandbox image, localhost/berth/sandbox:latest, into the engine named by SANDBOX_ENGINE (else
+# DOCKER_HOST, else the first usual socket that answers). Only the engine's HTTP API is used, so neither
+# docker nor podman need be installed.
 #
-# The base is pulled by digest where a registry answers; then the packages are installed by the engine's own builder.
-# Where none answers, base and packages are bootstrapped from the distribution mirrors that this machine's apt uses, and
-# imported. That archive is kept in build/images, so the next engine takes seconds.
+# The base is pulled by digest where a registry answers; then the packages are installed by the engine's own
+# builder. Where none answers, base and packages are bootstrapped from the distribution mirrors that this
+# machine's apt uses, and imported. That archive is kept in build/images, so the next engine takes seconds.
 #
-# Does nothing when the image in the engine was made from the same files. FORCE=1 builds anew (with today's packages).
-# BERTH_BASE names another base by digest; BERTH_BASE=bootstrap skips the registry.
+# Does nothing when the image in the engine was made from the same files. FORCE=1 builds anew (with today's
+# packages). BERTH_BASE names another base by digest; BERTH_BASE=bootstrap skips the registry.
 set -euo pipefail
 images=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 # shellcheck source=images/lib.sh
@@ -26,7 +27,8 @@ config+=("LABEL org.berth.image.stamp=$stamp")
 cache=${BERTH_IMAGE_CACHE:-$images/../build/images}
 rootfs=$cache/rootfs-$stamp-$(uname -m).tar
 
-# pull_base: true when the engine has the base afterwards. A registry that sends nothing for 15 s does not answer.
+# pull_base: true when the engine has the base afterwards. A registry that sends nothing for 15 s does not
+# answer.
 pull_base() {
   local reply=$work/pull
   [[ $base == *@sha256:* ]] || return 1
@@ -37,7 +39,7 @@ pull_base() {
 build_on_base() {
   local context=$work/context
   mkdir "$context"
-  (cd "$images" && cp packages.txt rootfs.sh tools.txt check.sh "$context")
+  (cd "$images" && cp rootfs.sh tools.txt check.sh "$context")
   {
     echo "FROM $base"
     echo "COPY tools.txt check.sh /usr/share/berth/"
@@ -50,7 +52,7 @@ build_on_base() {
   build_image "$work/context.tar" "$repository" "networkmode=host"
 }
 
-# The mirrors that serve this release, as apt itself sees them. Its own options on how to fetch (proxies, checks) hold too.
+# The mirrors that serve this release, as apt itself sees them.
 mirrors() {
   apt-get indextargets --format "deb \$(REPO_URI) \$(RELEASE) \$(COMPONENT)" 'Created-By: Packages' 'Origin: Debian' |
     grep -E " $release(-updates|-security)? main\$" || true
@@ -62,6 +64,7 @@ bootstrap() {
   mirrors >"$work/sources.list"
   [[ -s $work/sources.list ]] ||
     die "no registry answers and apt knows no mirror of Debian $release: add one to /etc/apt and run apt-get update"
+  # How apt is told to fetch on this machine (proxies, checks) holds for the bootstrap too.
   while read -r option; do options+=(--aptopt="$option"); done < <(
     apt-config dump | grep -E '^Acquire::(https?::(Proxy|CAInfo|Verify)|Check-|ForceIPv)' || true)
   for option in doc man info locale; do options+=(--dpkgopt="path-exclude=/usr/share/$option/*"); done
@@ -78,14 +81,14 @@ bootstrap() {
   mv "$rootfs.part" "$rootfs"
 }
 
-# check_image: runs images/check.sh in a container of the image, hardened as a session's. Both ulimits are named because
-# Podman asks for more than it may give on a machine that withholds CAP_SYS_RESOURCE.
+# check_image: runs images/check.sh in a container of the image, hardened as a session's. Both ulimits are
+# named because Podman asks for more than it may give on a machine that withholds CAP_SYS_RESOURCE.
 check_image() {
   local status reply
   container=$(engine_call POST /containers/create -H 'Content-Type: application/json' -d @- <<END | jq -r .Id
 { "Image": "$repository:latest", "Cmd": ["/bin/bash", "/usr/share/berth/check.sh"], "Tty": true,
-  "HostConfig": { "NetworkMode": "none", "ReadonlyRootfs": true, "CapDrop": ["ALL"], "SecurityOpt": ["no-new-privileges"],
-    "PidsLimit": 256,
+  "HostConfig": { "NetworkMode": "none", "ReadonlyRootfs": true, "CapDrop": ["ALL"],
+    "SecurityOpt": ["no-new-privileges"], "PidsLimit": 256,
     "Ulimits": [{"Name": "nofile", "Soft": 1024, "Hard": 1024}, {"Name": "nproc", "Soft": 4096, "Hard": 4096}],
     "Tmpfs": {"/tmp": "rw,exec,nosuid,nodev,size=64m,mode=1777"}, "LogConfig": {"Type": "json-file"} } }
 END
@@ -106,7 +109,7 @@ for program in curl jq; do
   command -v "$program" >/dev/null || die "$program is not installed: run setup/packages.sh image"
 done
 find_engine || die "no engine answers: start Docker or Podman, or set SANDBOX_ENGINE=unix:///PATH"
-if [[ ${FORCE:-0} != 1 && $(image_field "$repository:latest" '.Config.Labels["org.berth.image.stamp"]?') == "$stamp" ]]; then
+if [[ ${FORCE:-0} != 1 && $(image_stamp "$repository") == "$stamp" ]]; then
   say "image $repository:latest in $engine is up to date"
   exit 0
 fi
@@ -134,4 +137,5 @@ else
 fi
 step "checking that every tool starts"
 check_image
+remove_replaced
 step "done: $repository:latest, $(image_field "$repository:latest" '.Size / 1e6 | floor') MB"

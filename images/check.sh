@@ -1,6 +1,7 @@
 #!/bin/bash
-# Runs inside the sandbox image as its user: every tool on the list starts, a C program compiles, the places have the right
-# owner and mode, and no file is set-uid or set-gid but those that Debian's base brings. Prints one line per fault.
+# Runs inside the sandbox image as its user: every tool on the list starts, a C program compiles, the places
+# have the right owner and mode, and no file is set-uid or set-gid but those that Debian's base brings. Prints
+# one line per fault.
 set -uo pipefail
 faults=0
 fault() {
@@ -22,9 +23,10 @@ echo 'int main(void) { return 0; }' >/tmp/check.c
 
 [[ $(id -u):$(id -g):$(id -un):$HOME:$PWD:$LANG == 10001:10001:sandbox:/home/sandbox:/workspace:C.UTF-8 ]] ||
   fault "user, home, working directory or LANG is not as it should be: $(id), $HOME, $PWD, $LANG"
-for place in /workspace:10001:10001:700 /home/sandbox:10001:10001:700 /conversation_history:10001:10001:700 /.berth:0:0:755; do
-  [[ $(stat -c '%n:%u:%g:%a' "${place%%:*}") == "$place" ]] || fault "$(stat -c '%n:%u:%g:%a' "${place%%:*}") should be $place"
+for place in /workspace /home/sandbox /conversation_history; do
+  [[ $(stat -c '%u:%g:%a' "$place") == 10001:10001:700 ]] || fault "$place is not the user's own: $(stat "$place")"
 done
+[[ $(stat -c '%u:%g:%a' /.berth) == 0:0:755 ]] || fault "/.berth is not root's: $(stat /.berth)"
 
 expected='chage chfn chsh expiry gpasswd mount newgrp passwd su umount unix_chkpwd'
 while read -r path; do

@@ -18,7 +18,9 @@ fetch_busybox() {
   [[ -x $cache/busybox ]] && return
   mkdir -p "$cache"
   cd "$work"
-  apt-get download busybox-static >"$work/log" 2>&1 || { apt-get update && apt-get download busybox-static; } >"$work/log" 2>&1 ||
+  {
+    apt-get download busybox-static || { apt-get update && apt-get download busybox-static; }
+  } >"$work/log" 2>&1 ||
     die "cannot download busybox-static: $(tail -n 1 "$work/log")"
   dpkg-deb -x busybox-static_*.deb "$work/deb"
   cp "$work/deb/bin/busybox" "$cache/busybox"
@@ -30,7 +32,7 @@ for program in curl jq; do
 done
 find_engine || die "no engine answers: start Docker or Podman, or set SANDBOX_ENGINE=unix:///PATH"
 stamp=$(sha256sum <"$images/minimal.sh" | cut -c1-16)
-if [[ $(image_field "$health:latest" '.Config.Labels["org.berth.image.stamp"]?') == "$stamp" && -n $(image_id "$minimal:latest") ]]; then
+if [[ $(image_stamp "$minimal") == "$stamp" && $(image_stamp "$health") == "$stamp" ]]; then
   say "images $minimal and $health in $engine are up to date"
   exit 0
 fi
@@ -45,11 +47,13 @@ cp "$cache/busybox" "$root/bin/busybox"
 done
 echo 'root:x:0:0:root:/:/bin/sh' >"$root/etc/passwd"
 tar -C "$root" --owner=0 --group=0 -cf "$work/minimal.tar" .
-import_image "$work/minimal.tar" "$minimal" 'ENV PATH=/bin' 'CMD ["/bin/sh"]' 'LABEL org.berth.image=test' "LABEL org.berth.image.stamp=$stamp"
+import_image "$work/minimal.tar" "$minimal" 'ENV PATH=/bin' 'CMD ["/bin/sh"]' \
+  'LABEL org.berth.image=test' "LABEL org.berth.image.stamp=$stamp"
 
 # The import interface of Podman takes no HEALTHCHECK, the build interface of both does.
 mkdir "$work/health"
 printf 'FROM %s:latest\nHEALTHCHECK --interval=1s --timeout=5s CMD ["/x"]\n' "$minimal" >"$work/health/Dockerfile"
 tar -C "$work/health" -cf "$work/health.tar" .
 build_image "$work/health.tar" "$health"
+remove_replaced
 say "built $minimal and $health into $engine"

@@ -73,7 +73,8 @@ void collector_wake(struct collector *c, struct exec *x)
 	pthread_mutex_lock(&c->lock);
 	if (!x->is_ready && !c->stop) {
 		x->is_ready = true;
-		TAILQ_INSERT_TAIL(&c->ready, exec_ref(x), ready);
+		atomic_fetch_add(&x->refs, 1);
+		TAILQ_INSERT_TAIL(&c->ready, x, ready);
 		pthread_cond_signal(&c->changed);
 	}
 	pthread_mutex_unlock(&c->lock);

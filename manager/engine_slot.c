@@ -31,31 +31,46 @@ static int connect_now(struct manager *m, struct engine **ret, struct err *e)
 	return 0;
 }
 
-int manager_engine(struct manager *m, struct engine **ret, struct err *e)
+static struct engine *known_engine(struct manager *m)
 {
 	pthread_mutex_lock(&m->lock);
-	bool try_now = !m->engine && clock_mono_ms() >= m->engine_retry_ms;
-	if (try_now)
-		m->engine_retry_ms = clock_mono_ms() + RETRY_MS; /* one at a time, and not all the time */
 	struct engine *g = m->engine;
-	*e = m->engine_err;
 	pthread_mutex_unlock(&m->lock);
-	if (g) {
-		*ret = g;
+	return g;
+}
+
+/* With m->connecting held: the others wait for this one's result, and a failure holds for a while. */
+static int connect_once(struct manager *m, struct engine **ret, struct err *e)
+{
+	*ret = known_engine(m);
+	if (*ret)
 		return 0;
+	if (clock_mono_ms() < m->connect_retry_ms) {
+		*e = m->connect_err;
+		return -(int)e->code;
 	}
-	if (!try_now)
-		return e->code ? -(int)e->code : err_set(e, ERR_UNAVAILABLE, "the engine is being connected");
-	int r = connect_now(m, &g, e);
-	pthread_mutex_lock(&m->lock);
+	int r = connect_now(m, ret, e);
 	if (r < 0) {
 		e->retry_after_s = RETRY_MS / 1000;
-		m->engine_err = *e;
-	} else {
-		m->engine = g;
-		m->engine_err = (struct err){ 0 };
+		m->connect_err = *e;
+		m->connect_retry_ms = clock_mono_ms() + RETRY_MS;
+		return r;
 	}
+	pthread_mutex_lock(&m->lock);
+	m->engine = *ret;
 	pthread_mutex_unlock(&m->lock);
+	return 0;
+}
+
+int manager_engine(struct manager *m, struct engine **ret, struct err *e)
+{
+	struct engine *g = known_engine(m);
+	int r = 0;
+	if (!g) {
+		pthread_mutex_lock(&m->connecting);
+		r = connect_once(m, &g, e);
+		pthread_mutex_unlock(&m->connecting);
+	}
 	if (r == 0)
 		*ret = g;
 	return r;
@@ -96,6 +111,23 @@ static int deliver(struct manager *m, struct engine *g, bool again, struct err *
 	return 0;
 }
 
+/* The first delivery; one that failed is not tried again at once. With m->delivering held. */
+static int deliver_once(struct manager *m, struct engine *g, struct err *e)
+{
+	if (m->agent_volume[0])
+		return 0;
+	if (clock_mono_ms() < m->deliver_retry_ms) {
+		*e = m->deliver_err;
+		return -(int)e->code;
+	}
+	int r = deliver(m, g, false, e);
+	if (r < 0) {
+		m->deliver_err = *e;
+		m->deliver_retry_ms = clock_mono_ms() + RETRY_MS;
+	}
+	return r;
+}
+
 int manager_kit(struct manager *m, struct sandbox_kit *ret, struct err *e)
 {
 	struct engine *g = NULL;
@@ -107,8 +139,7 @@ int manager_kit(struct manager *m, struct sandbox_kit *ret, struct err *e)
 	pthread_mutex_unlock(&m->lock);
 	if (!delivered) {
 		pthread_mutex_lock(&m->delivering);
-		if (!m->agent_volume[0])
-			r = deliver(m, g, false, e);
+		r = deliver_once(m, g, e);
 		pthread_mutex_unlock(&m->delivering);
 	}
 	if (r == 0)

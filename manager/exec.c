@@ -79,7 +79,8 @@ void exec_list_add(struct exec *x)
 {
 	pthread_mutex_lock(&x->session->lock);
 	x->listed = true;
-	TAILQ_INSERT_TAIL(&x->session->execs, exec_ref(x), entry);
+	atomic_fetch_add(&x->refs, 1);
+	TAILQ_INSERT_TAIL(&x->session->execs, x, entry);
 	pthread_mutex_unlock(&x->session->lock);
 	atomic_fetch_add(&x->session->manager->execs_running, 1);
 }

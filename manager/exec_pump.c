@@ -35,7 +35,9 @@ void exec_push_stdin(struct exec *x)
 static void finish_by_end(struct exec *x)
 {
 	const struct job_end *end = job_get_end(x->job);
-	exec_finish(x, end, proto_reason_name(end->reason), end->detail);
+	_cleanup_free_ char *detail =
+		end->sys ? xasprintf("%s: %s", end->detail, strerrordesc_np(end->sys)) : xstrdup(end->detail);
+	exec_finish(x, end, proto_reason_name(end->reason), detail);
 }
 
 /* One thing from the job, kept for the reply. JOB_TIMEOUT: nothing in time. */

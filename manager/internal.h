@@ -120,8 +120,6 @@ struct manager {
 
 	pthread_mutex_t lock; /* all below */
 	struct engine *engine;	/* NULL until it was reached once; then for good */
-	struct err engine_err;	/* why it is NULL */
-	int64_t engine_retry_ms;/* monotonic */
 	char agent_volume[ENGINE_NAME_SIZE]; /* "" until delivered */
 	int64_t pinged_ms;	/* monotonic: when /health has asked the engine */
 	bool ping_ok;
@@ -134,7 +132,13 @@ struct manager {
 		int64_t audited_ms;
 	} strangers[16];
 
-	pthread_mutex_t delivering; /* one delivery at a time; held over engine calls, nothing else is taken in it but lock */
+	pthread_mutex_t connecting; /* one connect at a time; as `delivering` */
+	int64_t connect_retry_ms;   /* monotonic; as the next under `connecting` */
+	struct err connect_err;	    /* of the last connect, when it failed */
+
+	pthread_mutex_t delivering; /* one delivery at a time; held over engine calls, nothing is taken in it but lock */
+	int64_t deliver_retry_ms;   /* monotonic; as the next under `delivering` */
+	struct err deliver_err;	    /* of the last delivery, when it failed */
 	struct image_cache *images; /* image_env.h */
 
 	atomic_int_least64_t unauthorized, reconnects, sessions_created, sessions_failed, execs_started, execs_running,

@@ -83,6 +83,7 @@ int manager_new(const struct settings *settings, struct manager **ret, struct er
 	m->settings = settings;
 	m->images = image_cache_new();
 	pthread_mutex_init(&m->lock, NULL);
+	pthread_mutex_init(&m->connecting, NULL);
 	pthread_mutex_init(&m->delivering, NULL);
 	int r = start(m, e);
 	if (r < 0) {
@@ -129,6 +130,7 @@ void manager_free(struct manager *m)
 	engine_free(m->engine);
 	image_cache_free(m->images);
 	pthread_mutex_destroy(&m->lock);
+	pthread_mutex_destroy(&m->connecting);
 	pthread_mutex_destroy(&m->delivering);
 	free(m);
 }

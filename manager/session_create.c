@@ -194,12 +194,14 @@ static bool has_shell(struct manager *m, struct channel *c)
 static int make_sandbox(struct manager *m, const struct sandbox_spec *spec, struct sandbox *ret, struct err *e)
 {
 	struct sandbox_kit kit;
+	struct err other;
 	int64_t deadline = clock_mono_ms() + MANAGER_CREATE_TIMEOUT_MS;
 	int r = manager_kit(m, &kit, e);
-	if (r == 0)
-		r = sandbox_create(&kit, spec, MANAGER_CREATE_TIMEOUT_MS, ret, e);
+	if (r < 0)
+		return r;
+	r = sandbox_create(&kit, spec, MANAGER_CREATE_TIMEOUT_MS, ret, e);
 	/* Somebody may have removed the agent's volume: an engine then makes an empty one in its place. */
-	if (r == -ERR_ENGINE && manager_redeliver(m, &kit, e) == 0)
+	if (r == -ERR_ENGINE && manager_redeliver(m, &kit, &other) == 0)
 		r = sandbox_create(&kit, spec, (int)clock_left_ms(deadline), ret, e);
 	return r;
 }

@@ -36,7 +36,8 @@ static int ensure_image(const struct sandbox_kit *kit, struct err *e)
 		return r;
 	size_t len = 0;
 	_cleanup_free_ uint8_t *tar = agent_image_tar(&len);
-	return engine_image_import(kit->engine, tar, len, ref, NULL, e);
+	static const char *const changes[] = { "LABEL org.berth.image=agent", NULL };
+	return engine_image_import(kit->engine, tar, len, ref, changes, e);
 }
 
 static bool is_of_this_build(const char *volume)

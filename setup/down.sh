@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# `make down`: undoes `make up`. Deletes the sessions, stops berthd and the Podman that make up started, removes what they
-# left in the engine, the state folder and the berth configuration that make up wrote.
+# `make down`: undoes `make up`. Deletes the sessions, stops berthd and the Podman that make up started,
+# removes what they left in the engine, the state folder and the berth configuration that make up wrote.
 # KEEP=1 keeps the state folder (data, token, our Podman's images and volumes) and the sandbox image.
 set -euo pipefail
 # shellcheck source=setup/home.sh
 source "${BASH_SOURCE[0]%/*}/home.sh"
 steps=4
 
-# sessions_gone: deletes every session on the first page; true when there is none. One that the engine cannot end at once
-# stays on the list as `stopping`.
+# sessions_gone: deletes every session on the first page; true when there is none. One that the engine cannot
+# end at once stays on the list as `stopping`.
 sessions_gone() {
   local ids id
   ids=$(api GET '/v1/sessions?limit=100' | jq -r '.sessions[].id') || return 1
@@ -16,13 +16,15 @@ sessions_gone() {
   [[ -z $ids ]]
 }
 
-# remove_labelled: what carries our instance's label in the engine, such as sandboxes of a berthd that no longer answers.
+# remove_labelled: what carries our instance's label in the engine, such as sandboxes of a berthd that no
+# longer answers.
 remove_labelled() {
   local instance filter id
   instance=$(cat "$dir/instance" 2>/dev/null) || return 0
   filter=$(jq -rn --arg l "org.berth.instance=$instance" '{label: [$l]} | tojson | @uri')
   for id in $(engine_call GET "/containers/json?all=true&filters=$filter" | jq -r '.[].Id'); do
-    engine_call DELETE "/containers/$id?force=true&v=true" >/dev/null || say "container ${id:0:12} stays in the engine"
+    engine_call DELETE "/containers/$id?force=true&v=true" >/dev/null ||
+      say "container ${id:0:12} stays in the engine"
   done
   for id in $(engine_call GET "/volumes?filters=$filter" | jq -r '.Volumes[]?.Name'); do
     engine_call DELETE "/volumes/$id?force=true" >/dev/null || say "volume $id stays in the engine"
@@ -32,7 +34,8 @@ remove_labelled() {
 # remove_images: the sandbox image and berthd's own agent images, unless something else uses them.
 remove_images() {
   local name
-  for name in $(engine_call GET /images/json | jq -r '.[].RepoTags[]?' | grep -E '^localhost/berth/(sandbox|agent):'); do
+  for name in $(engine_call GET /images/json |
+    jq -r '.[].RepoTags[]? | select(test("^localhost/berth/(sandbox|agent):"))'); do
     engine_call DELETE "/images/$name" >/dev/null 2>&1 || say "the image $name is in use and stays"
   done
 }

@@ -1,12 +1,13 @@
 # shellcheck shell=bash
-# What the scripts of the private engines share: the locking, and the removal of whatever an engine left on the machine.
+# What the scripts of the private engines share: the lock, and the removal of what an engine left behind.
 
 # shellcheck source=setup/lib.sh
 source "${BASH_SOURCE[0]%/*}/lib.sh"
 
 usage() { die "usage: ${0##*/} start|stop|restart|kill|socket [DIR]"; }
 
-# open_engine KIND VERB [DIR]: checks the arguments, makes the folder and takes its lock, so that two callers take turns.
+# open_engine KIND VERB [DIR]: checks the arguments, makes the folder and takes its lock, so that two callers
+# take turns.
 open_engine() {
   verb=${2:-}
   dir=$(realpath -m "${3:-${BERTH_TEST_ENGINES:-/var/tmp/berth-test-engines}/$1}")
@@ -30,8 +31,8 @@ await() {
   done
 }
 
-# new_run_state: makes the folder of the run state if it is missing or from an earlier boot, else fails: engines take what
-# they find there for living containers.
+# new_run_state: makes the folder of the run state if it is missing or from an earlier boot, else fails:
+# engines take what they find there for living containers.
 new_run_state() {
   [[ $(cat "$dir/run/boot" 2>/dev/null) == "$(</proc/sys/kernel/random/boot_id)" ]] && return 1
   umount_all
@@ -51,7 +52,7 @@ sweep() {
   done
 }
 
-# own_processes PROGRAM...: ids of processes that run one of the programs and have this folder in their command line.
+# own_processes PROGRAM...: ids of processes of these programs with this folder in their command line.
 own_processes() {
   local file pid program
   grep -lsF -- "$dir/" /proc/[0-9]*/cmdline 2>/dev/null | while read -r file; do
@@ -74,7 +75,7 @@ end_own_processes() {
 # cgroups_below NAME: the cgroups of that name and those below them, in every hierarchy, deepest first.
 cgroups_below() { find /sys/fs/cgroup -depth -type d \( -path "*/$1" -o -path "*/$1/*" \) 2>/dev/null || true; }
 
-# remove_cgroups NAME: kills what runs in each cgroup of that name and below it, in every hierarchy, and removes them.
+# remove_cgroups NAME: ends what runs in the cgroups of that name, in every hierarchy, and removes them.
 remove_cgroups() {
   local cgroup end=$((SECONDS + 15)) left
   while :; do
@@ -94,7 +95,7 @@ remove_cgroups() {
 
 mounts_below() { awk -v d="$dir/" 'index($5, d) == 1 { print $5 }' /proc/self/mountinfo | sort -r; }
 
-# umount_all: takes down every mount below the folder (overlays, tmpfs volumes, network namespaces), deepest first.
+# umount_all: takes down every mount below the folder (overlays, tmpfs volumes, namespaces), deepest first.
 umount_all() {
   local mount
   while read -r mount; do

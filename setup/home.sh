@@ -25,7 +25,8 @@ lock_home() {
 # setting NAME: what the running berthd was started with.
 setting() { sed -n "s/^$1=//p" "$dir/settings" 2>/dev/null || true; }
 
-# api METHOD PATH [CURL-ARGUMENT...]: a request to our berthd. The token goes in by a descriptor, not the command line.
+# api METHOD PATH [CURL-ARGUMENT...]: a request to our berthd. The token goes in by a descriptor, not the
+# command line.
 api() {
   local method=$1 path=$2
   shift 2

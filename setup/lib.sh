@@ -8,7 +8,7 @@ die() {
   exit 1
 }
 
-# step TEXT: one numbered progress line with the seconds since the script began; the script sets `steps`, their number.
+# step TEXT: one numbered progress line with the seconds since the script began; `steps` is their number.
 step_now=0
 steps=0
 step() { printf '[%d/%d] %3ds  %s\n' "$((++step_now))" "$steps" "$SECONDS" "$*"; }
@@ -23,7 +23,7 @@ wait_for() {
   done
 }
 
-# --- daemons: process id in DIR/run/NAME.pid, log in DIR/NAME.log; the script sets `dir` ---------------------------
+# --- daemons: process id in DIR/run/NAME.pid, log in DIR/NAME.log; the script sets `dir` ------------------------
 
 dir=
 
@@ -39,7 +39,7 @@ spawn() {
   echo "$! $(start_time $!)" >"$dir/run/$name.pid"
 }
 
-# running NAME: whether the daemon lives; an id that was given to another program since does not count. Sets `pid`.
+# running NAME: whether the daemon lives; an id since given to another program does not count. Sets `pid`.
 running() {
   local began
   { read -r pid began <"$dir/run/$1.pid"; } 2>/dev/null || return 1
@@ -59,6 +59,9 @@ end() {
 
 # --- where things are -------------------------------------------------------------------------------------------
 
+# A service manager or a CI job may start us without HOME.
+HOME=${HOME:-$(getent passwd "$EUID" | cut -d: -f6)}
+
 # The folder of what `make up` starts; also where its own Podman lives.
 if ((EUID == 0)); then
   berth_home=${BERTH_HOME:-/var/lib/berth-up}
@@ -68,8 +71,9 @@ fi
 
 # --- the engine's API -------------------------------------------------------------------------------------------
 
-# use_engine ADDRESS: prepares engine_call for unix:///PATH or tcp://HOST:PORT. tcp:// uses TLS when SANDBOX_ENGINE_TLS, or
-# DOCKER_CERT_PATH as with the docker client, names the folder with ca.pem, cert.pem and key.pem.
+# use_engine ADDRESS: prepares engine_call for unix:///PATH or tcp://HOST:PORT. tcp:// uses TLS when
+# SANDBOX_ENGINE_TLS, or DOCKER_CERT_PATH as with the docker client, names the folder with ca.pem, cert.pem
+# and key.pem.
 use_engine() {
   local tls=${SANDBOX_ENGINE_TLS:-${DOCKER_CERT_PATH:-}}
   engine_curl=(curl --silent --show-error --noproxy '*')
@@ -86,8 +90,8 @@ use_engine() {
   esac
 }
 
-# engine_call METHOD PATH [CURL-ARGUMENT...]: one request; prints the reply's body, fails on a status of 400 and above.
-# The deadline is ENGINE_SECONDS, by default 60.
+# engine_call METHOD PATH [CURL-ARGUMENT...]: one request; prints the reply's body, fails on a status of 400
+# and above. The deadline is ENGINE_SECONDS, by default 60.
 engine_call() {
   local method=$1 path=$2
   shift 2
@@ -96,8 +100,8 @@ engine_call() {
 
 engine_answers() { [[ $(ENGINE_SECONDS=5 engine_call GET /_ping 2>/dev/null) == OK ]]; }
 
-# find_engine: sets `engine` to the address named by SANDBOX_ENGINE or DOCKER_HOST, else to the first of the usual sockets
-# that answers, the same ones that berthd tries, then that of `make up`. Fails when none answers.
+# find_engine: sets `engine` to the address named by SANDBOX_ENGINE or DOCKER_HOST, else to the first of the
+# usual sockets that answers, those that berthd tries and last that of `make up`. Fails when none answers.
 find_engine() {
   local runtime=${XDG_RUNTIME_DIR:-/run/user/$EUID} path
   engine=${SANDBOX_ENGINE:-${DOCKER_HOST:-}}

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# A private Podman: its API service with its own storage, configuration and socket, beside whatever Podman the machine has.
+# A private Podman: its API service with its own storage, configuration and socket, beside whatever Podman the
+# machine has.
 #
 #   podman.sh start [DIR]     starts it (does nothing when it answers); prints its address
-#   podman.sh stop [DIR]      removes its containers and volumes, ends it and checks that nothing is left; keeps the images
-#   podman.sh restart [DIR]   ends and starts the service alone, as `systemctl restart podman` does; containers live on
+#   podman.sh stop [DIR]      removes its containers and volumes, ends it, checks that nothing is left; keeps images
+#   podman.sh restart [DIR]   ends and starts the service alone, as systemctl restart does; containers live on
 #   podman.sh kill [DIR]      SIGKILL to the service alone; `start` brings it back with everything as it was
 #   podman.sh socket [DIR]    prints the address
 #
@@ -16,8 +17,8 @@ source "${BASH_SOURCE[0]%/*}/engine.sh"
 
 programs=(podman conmon runc crun)
 
-# Both files replace the machine's own configuration. Podman's first choice of runtime, crun, refuses cgroup v1 and the
-# hybrid of both; runc takes all. Without tmp_dir all Podmans of a machine would share their run state.
+# Both files replace the machine's own configuration. Podman's first choice of runtime, crun, refuses cgroup
+# v1 and the hybrid of both; runc takes all. Without tmp_dir all Podmans of a machine share their run state.
 configure() {
   cat >"$dir/containers.conf" <<END
 [engine]
@@ -40,7 +41,8 @@ END
 podman_here() { timeout 60 podman --root "$dir/data" --runroot "$dir/run/storage" "$@"; }
 
 start_service() {
-  spawn podman podman --root "$dir/data" --runroot "$dir/run/storage" --log-level warn system service --time 0 "unix://$socket"
+  spawn podman podman --root "$dir/data" --runroot "$dir/run/storage" --log-level warn \
+    system service --time 0 "unix://$socket"
   await podman
 }
 

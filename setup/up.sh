@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# `make up`: from a clone to a command that has run in a sandbox. Installs what is missing, builds, takes the Docker or
-# Podman that runs or starts a Podman of its own, builds the sandbox image, starts berthd on loopback. A second run only
-# does what is not done yet. `make down` undoes it.
+# `make up`: from a clone to a command that has run in a sandbox. Installs what is missing, builds, takes the
+# Docker or Podman that runs or starts a Podman of its own, builds the sandbox image, starts berthd on
+# loopback. A second run only does what is not done yet. `make down` undoes it.
 #
-#   BERTH_HOME      the state folder; default /var/lib/berth-up, or ~/.local/share/berth-up for a user that is not root
-#   SANDBOX_LISTEN  where berthd listens; default 127.0.0.1:8080. All other SANDBOX_* settings go to berthd as they are.
+#   BERTH_HOME      the state folder; default /var/lib/berth-up, without root ~/.local/share/berth-up
+#   SANDBOX_LISTEN  where berthd listens; default 127.0.0.1:8080. Other SANDBOX_* settings reach berthd as they are
 #   SANDBOX_ENGINE  the engine to use; default: DOCKER_HOST, else the first usual socket that answers
 set -euo pipefail
 # shellcheck source=setup/home.sh
@@ -17,14 +17,16 @@ make_home() {
   if [[ -d $dir && ! -e $dir/marker && -n $(ls -A "$dir") ]]; then
     die "$dir holds something else: set BERTH_HOME to a folder of its own"
   fi
-  (umask 077 && mkdir -p "$dir"/run "$dir"/data && touch "$dir/marker") 2>/dev/null || die "cannot write $dir: set BERTH_HOME"
+  (umask 077 && mkdir -p "$dir"/run "$dir"/data && touch "$dir/marker") 2>/dev/null ||
+    die "cannot write $dir: set BERTH_HOME"
   lock_home
 }
 
 build() {
   # Called from a Makefile, so the outer make's flags and job slots must not reach this one.
-  env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -s -j"$(nproc)" -C "$top" >"$dir/build.log" 2>&1 ||
-    die "the build failed: $(grep -m 1 -E 'error|\*\*\*' "$dir/build.log" || tail -n 1 "$dir/build.log") (log: $dir/build.log)"
+  local log=$dir/build.log
+  env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make -s -j"$(nproc)" -C "$top" all >"$log" 2>&1 ||
+    die "the build failed: $(grep -m 1 -E 'error|\*\*\*' "$log" || tail -n 1 "$log") (log: $log)"
 }
 
 own_podman() {
@@ -32,6 +34,20 @@ own_podman() {
   command -v podman >/dev/null || setup/packages.sh run
   engine=$(KEEP=1 setup/podman.sh start "$dir/podman")
   use_engine "$engine"
+}
+
+# take_engine: the engine that the administrator names, else that of the last run, where the sessions live, else
+# one that answers, else a Podman of our own.
+take_engine() {
+  local last
+  last=$(setting engine)
+  if [[ -n $last && -z ${SANDBOX_ENGINE:-}${DOCKER_HOST:-} ]]; then
+    engine=$last
+    use_engine "$engine"
+    if engine_answers; then return; fi
+    if [[ $engine == "unix://$dir/podman/"* ]]; then own_podman && return; fi
+  fi
+  find_engine || own_podman
 }
 
 # check_engine: refuses what Berth cannot drive; prints what it is.
@@ -52,14 +68,15 @@ check_engine() {
 
 build_image() {
   local before
-  before=$(engine_call GET /images/localhost/berth/sandbox:latest/json 2>/dev/null | jq -r .Id || true)
+  before=$(engine_call GET /images/localhost/berth/sandbox:latest/json 2>/dev/null | jq -r '.Id // empty' || true)
   SANDBOX_ENGINE=$engine images/build.sh | indent
   [[ -n $before ]] || touch "$dir/image"
 }
 
 # port_owner PORT: the program that listens there, as far as ss may see it.
 port_owner() {
-  ss -Hltnp "sport = :$1" 2>/dev/null | sed -n 's/.*users:(("\([^"]*\)",pid=\([0-9]*\).*/ by \1 (pid \2)/p' | head -n 1
+  ss -Hltnp "sport = :$1" 2>/dev/null |
+    sed -n 's/.*users:(("\([^"]*\)",pid=\([0-9]*\).*/ by \1 (pid \2)/p' | head -n 1
 }
 
 start_berthd() {
@@ -69,13 +86,15 @@ start_berthd() {
   # From this machine an address that stands for all of them is reached over loopback.
   case $host in 0.0.0.0 | '') host=127.0.0.1 ;; '[::]') host='[::1]' ;; esac
 
+  if [[ -n ${SANDBOX_ADMIN_TOKEN_FILE:-} ]]; then SANDBOX_ADMIN_TOKEN=$(<"$SANDBOX_ADMIN_TOKEN_FILE"); fi
   if [[ ! -s $token_file || -n ${SANDBOX_ADMIN_TOKEN:-} ]]; then
     (umask 077 && printf '%s\n' "${SANDBOX_ADMIN_TOKEN:-$(openssl rand -hex 32)}" >"$token_file")
   fi
   unset SANDBOX_ADMIN_TOKEN
   [[ -s $dir/instance ]] || echo "up-$(openssl rand -hex 4)" >"$dir/instance"
   export SANDBOX_LISTEN=$listen SANDBOX_DATA=$dir/data SANDBOX_ENGINE=$engine SANDBOX_ADMIN_TOKEN_FILE=$token_file
-  export SANDBOX_IMAGE=${SANDBOX_IMAGE:-localhost/berth/sandbox:latest} SANDBOX_INSTANCE=$(<"$dir/instance")
+  SANDBOX_INSTANCE=$(<"$dir/instance")
+  export SANDBOX_INSTANCE SANDBOX_IMAGE=${SANDBOX_IMAGE:-localhost/berth/sandbox:latest}
 
   wanted="url=http://$host:$port
 engine=$engine
@@ -86,12 +105,12 @@ hash=$({ env | grep -E '^(SANDBOX|ATLAS)_' | sort; cat "$token_file" build/berth
   fi
   end berthd TERM 30
   if (exec 3<>"/dev/tcp/${host//[\[\]]/}/$port") 2>/dev/null; then
-    die "port $port is in use$(port_owner "$port"): stop that, or choose another: SANDBOX_LISTEN=$host:$((port + 1)) make up"
+    die "port $port is in use$(port_owner "$port"): stop that, or SANDBOX_LISTEN=$host:$((port + 1)) make up"
   fi
   printf '%s\n' "$wanted" >"$dir/settings"
   [[ ! -e $dir/berthd.log ]] || mv "$dir/berthd.log" "$dir/berthd.log.1"
   spawn berthd build/berthd
-  wait_for 60 berthd_decided
+  wait_for 60 berthd_decided || true
   running berthd || die "berthd did not start: $(tail -n 1 "$dir/berthd.log")"
   healthy || die "berthd does not answer on $host:$port within 60 s: see $dir/berthd.log"
 }
@@ -121,7 +140,7 @@ make_home
 step "building berthd, berth and berth-agent"
 build
 step "looking for an engine"
-find_engine || own_podman
+take_engine
 check_engine
 step "building the sandbox image"
 build_image

@@ -21,7 +21,7 @@
 struct flow {
 	int from, to;
 	size_t used, sent; /* of the buffer */
-	bool ended;	   /* `from` has no more */
+	bool ended;        /* `from` has no more */
 	uint8_t buffer[CHUNK];
 };
 
@@ -100,12 +100,14 @@ int bridge_run(void)
 	struct ucred peer;
 
 	if (link < 0) {
-		dprintf(STDERR_FILENO, "berth-agent bridge: cannot reach PID 1: %s\n", strerrordesc_np(errno));
+		dprintf(STDERR_FILENO, "berth-agent bridge: cannot reach PID 1: %s\n",
+			strerrordesc_np(errno));
 		return 1;
 	}
 	/* a job may have bound the name while there was no PID 1 that did */
 	if (socket_peer(link, &peer) < 0 || peer.pid != 1) {
-		dprintf(STDERR_FILENO, "berth-agent bridge: the socket belongs to pid %d, not to PID 1\n", peer.pid);
+		dprintf(STDERR_FILENO, "berth-agent bridge: the socket belongs to pid %d, not to PID 1\n",
+			peer.pid);
 		return 1;
 	}
 	if (fd_nonblock(STDIN_FILENO) < 0 || fd_nonblock(STDOUT_FILENO) < 0)

@@ -14,7 +14,8 @@
 /* v1 writes "no limit" as LONG_MAX rounded down to a page */
 #define UNLIMITED_FROM (1ull << 60)
 
-/* The sandbox's own folder: the root of its view, or below it when the engine shares the host's cgroup namespace. */
+/* The sandbox's own folder: the root of its view, or below it when the engine shares the host's cgroup
+ * namespace. */
 static void v2_folder(char *path, size_t size)
 {
 	char text[512];

@@ -9,7 +9,7 @@
 #define CGROUP_UNKNOWN UINT64_MAX
 
 struct cgroup_limits {
-	int version;	     /* 1 or 2 */
+	int version;         /* 1 or 2 */
 	uint64_t pids_max;   /* 0: unlimited, as in the next */
 	uint64_t memory_max; /* bytes */
 	uint64_t swap_max;   /* bytes on top of memory; CGROUP_UNKNOWN; INT64_MAX: unlimited */

@@ -41,8 +41,8 @@ static int allocate_lists(struct command *c)
 {
 	/* a script has three arguments; each list ends with NULL */
 	size_t args = c->facts.arg_count + 4, vars = c->facts.env_count + 1;
-	char **list = mmap(NULL, (args + vars) * sizeof(*list), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			   -1, 0);
+	char **list = mmap(NULL, (args + vars) * sizeof(*list), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (list == MAP_FAILED)
 		return -1;
@@ -151,7 +151,8 @@ static void wait_for_go(int fd)
 		_exit(0);
 }
 
-/* The OOM killer shall find jobs before PID 1. A dumpable process owns its files in /proc, another does not. */
+/* The OOM killer shall find jobs before PID 1. A dumpable process owns its files in /proc, another does not.
+ */
 static void offer_to_oom_killer(void)
 {
 	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);

@@ -67,7 +67,8 @@ static void put_kernel(struct proto_writer *w)
 	char text[16];
 
 	proto_put_u64(w, PROTO_F_ROOT_RO, statvfs("/", &root) == 0 && (root.f_flag & ST_RDONLY));
-	bool forced = fd_read_text(AT_FDCWD, "/proc/sys/kernel/shm_rmid_forced", text, sizeof(text)) > 0 && text[0] == '1';
+	bool forced = fd_read_text(AT_FDCWD, "/proc/sys/kernel/shm_rmid_forced", text, sizeof(text)) > 0 &&
+		      text[0] == '1';
 	proto_put_u64(w, PROTO_F_SHM_RMID_FORCED, forced);
 }
 
@@ -94,7 +95,8 @@ static void put_build(struct proto_writer *w, const uint8_t *note, size_t left)
 	while (left >= sizeof(ElfW(Nhdr))) {
 		ElfW(Nhdr) head;
 		memcpy(&head, note, sizeof(head));
-		size_t name = (head.n_namesz + 3u) & ~3u, size = sizeof(head) + name + ((head.n_descsz + 3u) & ~3u);
+		size_t name = (head.n_namesz + 3u) & ~3u,
+		       size = sizeof(head) + name + ((head.n_descsz + 3u) & ~3u);
 		if (size > left)
 			return;
 		if (head.n_type == NT_GNU_BUILD_ID) {
@@ -112,7 +114,8 @@ static int find_build(struct dl_phdr_info *info, size_t size, void *ctx)
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 		if (segment->p_type == PT_NOTE)
-			put_build(ctx, (const uint8_t *)(uintptr_t)(info->dlpi_addr + segment->p_vaddr), segment->p_memsz);
+			put_build(ctx, (const uint8_t *)(uintptr_t)(info->dlpi_addr + segment->p_vaddr),
+				  segment->p_memsz);
 	}
 	return 1; /* a static program is the only object */
 }

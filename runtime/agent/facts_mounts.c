@@ -72,7 +72,8 @@ static bool is_visible(const struct mount *m, mode_t *ret_mode)
 {
 	struct statx st;
 
-	if (statx(AT_FDCWD, m->path, AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_MNT_ID, &st) < 0)
+	if (statx(AT_FDCWD, m->path, AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_MNT_ID, &st) <
+	    0)
 		return false;
 	*ret_mode = st.stx_mode;
 	return !(st.stx_mask & STATX_MNT_ID) || st.stx_mnt_id == m->id;
@@ -91,7 +92,8 @@ static int test_write(const char *path, bool is_dir)
 	if (dir < 0)
 		return errno;
 	(void)unlinkat(dir, NAME, 0); /* of a start that was cut short */
-	_cleanup_close_ int fd = openat(dir, NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	_cleanup_close_ int fd =
+		openat(dir, NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return errno;
 	int sys = write(fd, "x", 1) == 1 ? 0 : errno;

@@ -58,7 +58,8 @@ static void consumed(struct input *in, uint64_t len)
 	}
 }
 
-/* The job does not read any more, or memory is gone: what comes is thrown away, for its sender must not hang. */
+/* The job does not read any more, or memory is gone: what comes is thrown away, for its sender must not hang.
+ */
 static void give_up(struct input *in, struct loop *l)
 {
 	loop_close(l, &in->pipe);

@@ -12,14 +12,14 @@
 #include "runtime/agent/loop.h"
 
 struct input {
-	int fd;		     /* the memfd; -1: no stdin */
-	struct watch pipe;   /* to the job */
-	uint64_t from, to;   /* queued bytes, as offsets in the memfd */
-	uint64_t punched;    /* the memfd is empty before this */
-	uint64_t credit;     /* bytes that the sender may still send */
-	uint64_t owed;	     /* bytes consumed whose credit was not given back yet */
+	int fd;               /* the memfd; -1: no stdin */
+	struct watch pipe;    /* to the job */
+	uint64_t from, to;    /* queued bytes, as offsets in the memfd */
+	uint64_t punched;     /* the memfd is empty before this */
+	uint64_t credit;      /* bytes that the sender may still send */
+	uint64_t owed;        /* bytes consumed whose credit was not given back yet */
 	uint64_t unaccounted; /* queued bytes of an earlier link, for which nobody is owed anything */
-	bool eof;	     /* nothing follows */
+	bool eof;             /* nothing follows */
 };
 
 /* Takes the pipe's writing end. 0, or -1 with errno. */
@@ -29,7 +29,8 @@ void input_clear(struct input *in, struct loop *l);
 /* A reader of this job came to a new link. */
 void input_attach(struct input *in);
 
-/* Queues bytes; after the pipe was closed they are consumed at once. False when there was no credit for them. */
+/* Queues bytes; after the pipe was closed they are consumed at once. False when there was no credit for them.
+ */
 bool input_append(struct input *in, struct loop *l, const uint8_t *bytes, size_t len);
 void input_finish(struct input *in, struct loop *l);
 

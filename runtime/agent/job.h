@@ -28,8 +28,8 @@
 enum job_state {
 	JOB_FREE,
 	JOB_COLLECTING, /* pieces of START are coming */
-	JOB_STARTING,	/* the supervisor stands before execve */
-	JOB_RUNNING,	/* execve has succeeded */
+	JOB_STARTING,   /* the supervisor stands before execve */
+	JOB_RUNNING,    /* execve has succeeded */
 	JOB_ENDED,
 };
 
@@ -51,18 +51,18 @@ struct job {
 	unsigned flags; /* PROTO_JOB_* */
 	int64_t timeout_ms;
 	pid_t supervisor; /* 0 once it was reaped */
-	pid_t leader;	  /* the command; 0 while unknown */
-	int go_fd;	  /* -1 once go was said */
+	pid_t leader;     /* the command; 0 while unknown */
+	int go_fd;        /* -1 once go was said */
 	struct watch exec, report;
 	struct input in;
 	struct job_stream out[2]; /* stdout, stderr */
 
 	int64_t created_ms, deadline_ms, left_ms, output_ms; /* on the agent's clock */
-	int64_t go_us, left_us;				     /* CLOCK_MONOTONIC, for the wall time; 0: not yet */
+	int64_t go_us, left_us; /* CLOCK_MONOTONIC, for the wall time; 0: not yet */
 
 	struct supervisor_report last; /* sums; the command's wait status once it has left */
 	struct supervisor_failure failure;
-	bool left;	      /* the command has ended */
+	bool left;            /* the command has ended */
 	bool supervisor_lost; /* somebody killed it */
 	const char *cause_detail;
 	enum proto_reason cause; /* with has_cause: why PID 1 ends it */
@@ -78,7 +78,7 @@ struct job {
 
 /* A START or ATTACH that found no job; told once, then forgotten. */
 struct job_refusal {
-	uint32_t job; /* 0: unused */
+	uint32_t job;  /* 0: unused */
 	bool complete; /* the last piece of START has come */
 	const char *detail;
 };
@@ -90,7 +90,7 @@ struct jobs {
 	struct rlimit nofile; /* as it was when the agent started */
 	struct kill strays;   /* orphans of supervisors that were killed */
 	int64_t sweep_ms;     /* when the next picture of the processes may be taken */
-	unsigned turn;	      /* whose output comes next */
+	unsigned turn;        /* whose output comes next */
 	struct job all[PROTO_JOBS_MAX];
 	struct job_refusal refusals[JOB_REFUSALS_MAX];
 	struct tree tree;

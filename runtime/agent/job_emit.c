@@ -64,6 +64,7 @@ static bool emit_bytes(struct job *j, int stream, struct output *log, size_t len
 	outbox_end(o, &w, PROTO_DATA, (uint8_t)stream, j->id);
 	log->credit -= (size_t)n;
 	o->credit -= (size_t)n;
+	job_resume_output(j);
 	return true;
 }
 

@@ -9,10 +9,10 @@
 #include "runtime/agent/cgroup.h"
 #include "runtime/agent/fd.h"
 
-#define REAP_MAX 256	       /* children reaped in one go */
-#define DRAIN_SILENCE_MS 100   /* so much silence after the command's end ends its output */
-#define DRAIN_MAX_MS 1000      /* and a descendant that goes on writing is not waited for */
-#define GO_MAX_MS (300 * 1000) /* a manager that says START and never GO */
+#define REAP_MAX 256                 /* children reaped in one go */
+#define DRAIN_SILENCE_MS 100         /* so much silence after the command's end ends its output */
+#define DRAIN_MAX_MS 1000            /* and a descendant that goes on writing is not waited for */
+#define GO_MAX_MS (300 * 1000)       /* a manager that says START and never GO */
 #define SHELL_KILLED (128 + SIGKILL) /* how a shell tells that its child was killed */
 
 /* ---- what the supervisor and its child tell ---- */
@@ -377,7 +377,8 @@ int64_t jobs_next_ms(const struct jobs *js)
 		if (!j->left)
 			next = earlier(next, j->deadline_ms);
 		else
-			next = earlier(next, (j->output_ms > j->left_ms ? j->output_ms : j->left_ms) + DRAIN_SILENCE_MS);
+			next = earlier(next, (j->output_ms > j->left_ms ? j->output_ms : j->left_ms) +
+						     DRAIN_SILENCE_MS);
 	}
 	return next;
 }

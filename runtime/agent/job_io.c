@@ -19,7 +19,8 @@ static void read_stream(struct job *j, struct job_stream *s)
 		(void)loop_watch(js->loop, &s->pipe, 0);
 		return;
 	}
-	ssize_t n = read(s->pipe.fd, js->buffer, room < sizeof(js->buffer) ? (size_t)room : sizeof(js->buffer));
+	ssize_t n =
+		read(s->pipe.fd, js->buffer, room < sizeof(js->buffer) ? (size_t)room : sizeof(js->buffer));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {

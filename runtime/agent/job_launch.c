@@ -37,7 +37,8 @@ static int steal(int *fd)
 	return value;
 }
 
-/* Of the spec PID 1 keeps a few numbers; the command's child reads the rest. NULL, or what is wrong with it. */
+/* Of the spec PID 1 keeps a few numbers; the command's child reads the rest. NULL, or what is wrong with it.
+ */
 static const char *read_spec(struct job *j, struct output_limits *ret_limits)
 {
 	struct proto_spec spec;

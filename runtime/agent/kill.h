@@ -23,11 +23,12 @@ struct kill {
 	enum kill_phase phase;
 	int64_t until_ms; /* end of the grace, then of the killing */
 	unsigned rounds;  /* pictures since the killing began */
-	unsigned empty;	  /* pictures in a row that showed none of the tree */
-	unsigned left;	  /* processes in the last picture that had not ended */
+	unsigned empty;   /* pictures in a row that showed none of the tree */
+	unsigned left;    /* processes in the last picture that had not ended */
 };
 
-/* Begins with a grace, which the caller has announced by TERM; 0 is none. A killing that goes on is only hastened. */
+/* Begins with a grace, which the caller has announced by TERM; 0 is none. A killing that goes on is only
+ * hastened. */
 void kill_begin(struct kill *k, int64_t now_ms, int64_t grace_ms);
 
 /* The grace is over: must be looked at by kill_round() from now on. */

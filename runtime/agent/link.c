@@ -12,8 +12,8 @@
 #include "runtime/agent/socket.h"
 #include "runtime/agent/text.h"
 
-#define ACCEPT_MAX 16		    /* connections looked at in one go: jobs may connect for ever */
-#define HELLO_MS (10 * 1000)	    /* how long a bridge may take to say hello */
+#define ACCEPT_MAX 16        /* connections looked at in one go: jobs may connect for ever */
+#define HELLO_MS (10 * 1000) /* how long a bridge may take to say hello */
 #define BEAT_MS (PROTO_BEAT_S * 1000)
 #define SILENCE_MS (PROTO_BEATS_LOST * BEAT_MS)
 #define PUMP_MAX 8 /* buffers written in one go */
@@ -314,7 +314,8 @@ int links_init(struct links *ls, struct loop *l, struct jobs *js)
 	ls->socket = (struct watch){ .fd = -1, .ready = on_socket, .ctx = ls };
 	for (int i = 0; i < LINK_PENDING_MAX; i++) {
 		ls->pending[i].links = ls;
-		ls->pending[i].socket = (struct watch){ .fd = -1, .ready = on_pending, .ctx = &ls->pending[i] };
+		ls->pending[i].socket =
+			(struct watch){ .fd = -1, .ready = on_pending, .ctx = &ls->pending[i] };
 	}
 	return ls->listener.fd < 0 ? -1 : loop_watch(l, &ls->listener, EPOLLIN);
 }

@@ -10,9 +10,9 @@
 
 #include "runtime/agent/job.h"
 
-#define LINK_PENDING_MAX 4     /* connected bridges that have not said hello */
-#define LINK_HELLO_MAX 1024    /* bytes of the manager's hello */
-#define LINK_FACTS_MAX 30000   /* bytes of ours, with some room for the handshake */
+#define LINK_PENDING_MAX 4   /* connected bridges that have not said hello */
+#define LINK_HELLO_MAX 1024  /* bytes of the manager's hello */
+#define LINK_FACTS_MAX 30000 /* bytes of ours, with some room for the handshake */
 #define LINK_PONGS_MAX 16
 #define LINK_IN_SIZE (64 * 1024)
 
@@ -35,12 +35,12 @@ struct links {
 
 	/* the link that there is */
 	struct watch socket; /* fd -1: none */
-	bool blocked;	     /* the socket takes no more for now */
+	bool blocked;        /* the socket takes no more for now */
 	int64_t heard_ms, told_ms;
 	uint64_t credit, owed; /* of the manager's DATA, for the whole link */
 	uint64_t pongs[LINK_PONGS_MAX];
 	unsigned pong_count;
-	unsigned lists;	    /* LIST requests not answered yet */
+	unsigned lists;     /* LIST requests not answered yet */
 	unsigned list_slot; /* how far the answer is */
 	size_t in_used;
 	struct outbox out;

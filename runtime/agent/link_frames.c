@@ -117,18 +117,10 @@ static const char *on_pong(struct links *ls, const struct proto_frame *f)
 
 /* What only the agent sends has no entry. */
 static const frame_fn HANDLERS[PROTO_TYPE_COUNT_] = {
-	[PROTO_START] = on_start,
-	[PROTO_GO] = on_go,
-	[PROTO_DATA] = on_data,
-	[PROTO_WINDOW] = on_window,
-	[PROTO_EOF] = on_eof,
-	[PROTO_SIGNAL] = on_signal,
-	[PROTO_CANCEL] = on_cancel,
-	[PROTO_ATTACH] = on_attach,
-	[PROTO_LIST] = on_list,
-	[PROTO_FORGET] = on_forget,
-	[PROTO_PING] = on_ping,
-	[PROTO_PONG] = on_pong,
+	[PROTO_START] = on_start,   [PROTO_GO] = on_go,         [PROTO_DATA] = on_data,
+	[PROTO_WINDOW] = on_window, [PROTO_EOF] = on_eof,       [PROTO_SIGNAL] = on_signal,
+	[PROTO_CANCEL] = on_cancel, [PROTO_ATTACH] = on_attach, [PROTO_LIST] = on_list,
+	[PROTO_FORGET] = on_forget, [PROTO_PING] = on_ping,     [PROTO_PONG] = on_pong,
 };
 
 /* A frame whose answer has no place now waits in the input, and with it all that follow. */

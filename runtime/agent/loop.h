@@ -13,7 +13,7 @@
 
 struct loop {
 	int epoll_fd;
-	int64_t now_ms;	 /* the agent's clock; 0 at its start */
+	int64_t now_ms;  /* the agent's clock; 0 at its start */
 	int64_t real_ms; /* CLOCK_MONOTONIC at the last step */
 };
 

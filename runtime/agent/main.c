@@ -110,7 +110,8 @@ static int init_main(void)
 	static struct agent a; /* large, and touched as far as it is used */
 
 	if (getpid() != 1) {
-		dprintf(STDERR_FILENO, "berth-agent: runs as PID 1 of a container; see `berth-agent version`\n");
+		dprintf(STDERR_FILENO,
+			"berth-agent: runs as PID 1 of a container; see `berth-agent version`\n");
 		return 2;
 	}
 	if (lock_down() < 0 || seccomp_install() < 0)

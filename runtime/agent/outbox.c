@@ -34,7 +34,8 @@ struct proto_writer outbox_begin(struct outbox *o)
 	};
 }
 
-void outbox_end(struct outbox *o, const struct proto_writer *w, enum proto_type type, uint8_t aux, uint32_t job)
+void outbox_end(struct outbox *o, const struct proto_writer *w, enum proto_type type, uint8_t aux,
+		uint32_t job)
 {
 	if (w->failed)
 		return;
@@ -43,7 +44,8 @@ void outbox_end(struct outbox *o, const struct proto_writer *w, enum proto_type 
 	o->frames = true;
 }
 
-void outbox_put(struct outbox *o, enum proto_type type, uint8_t aux, uint32_t job, uint16_t tag, uint64_t value)
+void outbox_put(struct outbox *o, enum proto_type type, uint8_t aux, uint32_t job, uint16_t tag,
+		uint64_t value)
 {
 	struct proto_writer w = outbox_begin(o);
 

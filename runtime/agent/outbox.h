@@ -28,10 +28,12 @@ bool outbox_has_room(const struct outbox *o);
 
 /* Begins a frame's payload: a writer into the buffer; outbox_end() puts the header before it. */
 struct proto_writer outbox_begin(struct outbox *o);
-void outbox_end(struct outbox *o, const struct proto_writer *w, enum proto_type type, uint8_t aux, uint32_t job);
+void outbox_end(struct outbox *o, const struct proto_writer *w, enum proto_type type, uint8_t aux,
+		uint32_t job);
 
 /* A whole frame with one integer field, or none when tag is 0. */
-void outbox_put(struct outbox *o, enum proto_type type, uint8_t aux, uint32_t job, uint16_t tag, uint64_t value);
+void outbox_put(struct outbox *o, enum proto_type type, uint8_t aux, uint32_t job, uint16_t tag,
+		uint64_t value);
 
 /* Sends what the socket takes. 0 when all is sent, 1 when it would block, -1 when it is broken. */
 int outbox_flush(struct outbox *o, int fd);

@@ -19,14 +19,14 @@ struct output {
 	int fd; /* -1: the job has no such stream */
 	enum proto_keep keep;
 	uint32_t head, tail;
-	uint64_t written;	     /* bytes the job has written */
-	uint64_t sent;		     /* the reader's offset */
-	uint64_t seen;		     /* up to here some reader had everything that was kept */
-	uint64_t dropped;	     /* bytes that no reader will ever see */
+	uint64_t written;            /* bytes the job has written */
+	uint64_t sent;               /* the reader's offset */
+	uint64_t seen;               /* up to here some reader had everything that was kept */
+	uint64_t dropped;            /* bytes that no reader will ever see */
 	uint64_t hole_from, hole_to; /* bytes that could not be stored; empty when equal */
-	uint64_t credit;	     /* bytes the reader may still be sent */
-	bool attached;		     /* somebody reads */
-	bool final;		     /* nothing is written any more */
+	uint64_t credit;             /* bytes the reader may still be sent */
+	bool attached;               /* somebody reads */
+	bool final;                  /* nothing is written any more */
 	bool eof_sent;
 };
 

@@ -41,8 +41,9 @@ static const uint16_t FORBIDDEN[] = {
 #define FORBIDDEN_COUNT (sizeof(FORBIDDEN) / sizeof(FORBIDDEN[0]))
 
 /* CLONE_NEWTIME lies in the bits of clone's exit signal: only clone3 and unshare know it (clone(2)). */
-#define CLONE_NAMESPACES                                                                                             \
-	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
+#define CLONE_NAMESPACES                                                                              \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | \
+	 CLONE_NEWNET)
 
 #define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
 #define RETURN(what) BPF_STMT(BPF_RET | BPF_K, what)

@@ -16,10 +16,10 @@
 /* What a supervisor is forked with. All descriptors are above 2. */
 struct supervisor_setup {
 	int in, out, err; /* become the command's 0, 1 and 2 */
-	int go;		  /* read: one byte means execve, the end means that the job is off */
-	int exec;	  /* write: a struct supervisor_failure, or nothing and its end when execve worked */
-	int report;	  /* write: struct supervisor_report */
-	int spec;	  /* the memfd with the job's spec, spec_len bytes */
+	int go;           /* read: one byte means execve, the end means that the job is off */
+	int exec;         /* write: a struct supervisor_failure, or nothing and its end when execve worked */
+	int report;       /* write: struct supervisor_report */
+	int spec;         /* the memfd with the job's spec, spec_len bytes */
 	size_t spec_len;
 	struct rlimit nofile; /* what a job gets, since PID 1 raised its own */
 };
@@ -34,8 +34,9 @@ struct supervisor_failure {
 enum supervisor_event {
 	SUPERVISOR_FORKED = 1, /* leader is the command's pid */
 	SUPERVISOR_NO_FORK,    /* status is errno */
-	SUPERVISOR_LEFT,       /* the command ended with wait status `status`; `more` says whether others are left */
-	SUPERVISOR_ALONE,      /* the others have ended too */
+	SUPERVISOR_LEFT,  /* the command ended with wait status `status`; `more` says whether others are left
+			   */
+	SUPERVISOR_ALONE, /* the others have ended too */
 };
 
 /* Written whole: it is shorter than PIPE_BUF (pipe(7)). The sums are over all processes reaped so far. */

@@ -17,7 +17,8 @@ bool text_number(const char **at, unsigned base, uint64_t *ret)
 	uint64_t value = 0;
 
 	for (; digit(*p) < base; p++)
-		if (__builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, digit(*p), &value))
+		if (__builtin_mul_overflow(value, base, &value) ||
+		    __builtin_add_overflow(value, digit(*p), &value))
 			return false;
 	if (p == *at)
 		return false;

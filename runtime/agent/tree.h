@@ -17,21 +17,21 @@
 #define TREE_MAX 16384
 
 /* Owners are slots of jobs; and: */
-#define TREE_STRAY 254	 /* a child of PID 1 that is no supervisor, or its descendant */
-#define TREE_NOBODY 255	 /* PID 1, supervisors, processes that came in from outside */
+#define TREE_STRAY 254   /* a child of PID 1 that is no supervisor, or its descendant */
+#define TREE_NOBODY 255  /* PID 1, supervisors, processes that came in from outside */
 #define TREE_UNKNOWN 253 /* not worked out yet */
 
 struct tree_process {
 	int32_t pid, ppid;
 	uint32_t start; /* low half of its start time in clock ticks: tells a reused pid */
-	char state;	/* a letter of proc(5) */
+	char state;     /* a letter of proc(5) */
 	uint8_t owner;
 };
 
 struct tree {
 	int proc_fd;
 	size_t count;
-	bool torn; /* a process in it has a parent that is not */
+	bool torn;                         /* a process in it has a parent that is not */
 	struct tree_process all[TREE_MAX]; /* by pid, ascending */
 };
 

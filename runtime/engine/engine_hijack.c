@@ -94,6 +94,8 @@ static int read_head(struct engine *g, CURL *h, struct buf *early, int64_t deadl
 	while (!(head = engine_hijack_head(in.data, in.len))) {
 		size_t before = in.len;
 		CURLcode code = receive_some(h, &in, deadline_ms);
+		if (code == CURLE_OPERATION_TIMEDOUT)
+			return engine_silence_error(g, e);
 		if (code || in.len == before)
 			return engine_transport_error(g, h, code ? code : CURLE_GOT_NOTHING, e);
 	}

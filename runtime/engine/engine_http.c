@@ -112,6 +112,12 @@ static void set_verb(CURL *h, const struct engine_request *rq, struct sending *b
 	}
 }
 
+int engine_silence_error(struct engine *g, struct err *e)
+{
+	atomic_store(&g->stale, true);
+	return err_set(e, ERR_TIMEOUT, "the engine at %s does not answer in time", g->address.text);
+}
+
 int engine_transport_error(struct engine *g, CURL *h, CURLcode code, struct err *e)
 {
 	curl_off_t connected_us = 0;
@@ -120,9 +126,9 @@ int engine_transport_error(struct engine *g, CURL *h, CURLcode code, struct err 
 		return err_set(e, ERR_ENGINE, "the engine's reply is too large");
 	curl_easy_getinfo(h, CURLINFO_PRETRANSFER_TIME_T, &connected_us);
 	curl_easy_getinfo(h, CURLINFO_OS_ERRNO, &sys);
-	atomic_store(&g->stale, true);
 	if (code == CURLE_OPERATION_TIMEDOUT && connected_us > 0)
-		return err_set(e, ERR_TIMEOUT, "the engine at %s does not answer in time", g->address.text);
+		return engine_silence_error(g, e);
+	atomic_store(&g->stale, true);
 	const char *why =
 		sys && code == CURLE_COULDNT_CONNECT ? strerrordesc_np((int)sys) : curl_easy_strerror(code);
 	err_set(e, ERR_UNAVAILABLE, "the engine at %s cannot be reached: %s", g->address.text,

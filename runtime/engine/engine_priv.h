@@ -81,6 +81,8 @@ void engine_get_facts(struct engine *g, struct engine_facts *ret);
 void engine_handle_setup(struct engine *g, CURL *h);
 /* Fills *e from a transport failure and marks the engine as to be negotiated with again. */
 int engine_transport_error(struct engine *g, CURL *h, CURLcode code, struct err *e);
+/* The same for a connected engine that says nothing: ERR_TIMEOUT. */
+int engine_silence_error(struct engine *g, struct err *e);
 
 /* ERR_INVALID unless it is a name or id of the engine's alphabet: what may stand in a path as it is. */
 int engine_check_name(const char *what, const char *name, struct err *e) NODISCARD;

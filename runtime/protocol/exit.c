@@ -4,7 +4,10 @@
 
 #include "runtime/protocol/record.h"
 
-#define RULE(tag, kind, member, max) { tag, kind, offsetof(struct proto_exit, member), 0, max, #member }
+#define RULE(tag, kind, member, max)                                            \
+	{                                                                       \
+		tag, kind, offsetof(struct proto_exit, member), 0, max, #member \
+	}
 
 /* clang-format off */
 static const struct record_rule RULES[] = {

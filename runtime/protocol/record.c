@@ -20,11 +20,21 @@ static int take_number(const struct record_rule *rule, const struct proto_field 
 	if (rule->kind == RECORD_U64) {
 		memcpy(member, &value, sizeof(value));
 	} else {
-		/* an int, an unsigned, an enum and a uint32_t are all 4 bytes here; max keeps the value in range */
+		/* an int, an unsigned, an enum and a uint32_t are all 4 bytes here; max keeps the value in
+		 * range */
 		uint32_t small = (uint32_t)value;
 		memcpy(member, &small, sizeof(small));
 	}
 	return 1;
+}
+
+static int take(const struct record_rule *rule, const struct proto_field *f, void *record)
+{
+	uint8_t *member = (uint8_t *)record + rule->offset;
+
+	if (rule->kind == RECORD_TEXT)
+		return take_text(rule, f, (struct proto_text *)(void *)member);
+	return take_number(rule, f, member);
 }
 
 int record_take(const struct record_rule *rules, size_t count, const struct proto_field *f, void *record,
@@ -33,14 +43,12 @@ int record_take(const struct record_rule *rules, size_t count, const struct prot
 	for (size_t i = 0; i < count; i++) {
 		if (rules[i].tag != f->tag)
 			continue;
-		*ret_why = rules[i].fault;
-		if (*seen & 1ull << i)
+		if (*seen & 1ull << i || take(&rules[i], f, record) < 0) {
+			*ret_why = rules[i].fault;
 			return -1;
+		}
 		*seen |= 1ull << i;
-		uint8_t *member = (uint8_t *)record + rules[i].offset;
-		if (rules[i].kind == RECORD_TEXT)
-			return take_text(&rules[i], f, (struct proto_text *)(void *)member);
-		return take_number(&rules[i], f, member);
+		return 1;
 	}
 	return 0;
 }

@@ -9,7 +9,7 @@
 #include "runtime/protocol/protocol.h"
 
 enum record_kind {
-	RECORD_INT,  /* int, unsigned or an enum */
+	RECORD_INT, /* int, unsigned or an enum */
 	RECORD_U32,
 	RECORD_U64,
 	RECORD_TEXT, /* struct proto_text; no NUL inside */
@@ -18,7 +18,7 @@ enum record_kind {
 struct record_rule {
 	uint16_t tag;
 	enum record_kind kind;
-	size_t offset;	   /* of the member */
+	size_t offset;     /* of the member */
 	uint64_t min, max; /* of the integer, or of the text's length */
 	const char *fault; /* what a broken one is called */
 };

@@ -7,7 +7,10 @@
 
 #include "runtime/protocol/record.h"
 
-#define RULE(tag, kind, member, min, max, fault) { tag, kind, offsetof(struct proto_spec, member), min, max, fault }
+#define RULE(tag, kind, member, min, max, fault)                                \
+	{                                                                       \
+		tag, kind, offsetof(struct proto_spec, member), min, max, fault \
+	}
 
 /* clang-format off */
 static const struct record_rule RULES[] = {
@@ -52,7 +55,8 @@ static int take_variable(struct proto_spec *spec, const struct proto_field *f, c
 	return 0;
 }
 
-static int take_field(struct proto_spec *spec, const struct proto_field *f, uint64_t *seen, const char **ret_why)
+static int take_field(struct proto_spec *spec, const struct proto_field *f, uint64_t *seen,
+		      const char **ret_why)
 {
 	switch (f->tag) {
 	case PROTO_F_ARG:

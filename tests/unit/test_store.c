@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The store on a disk that works: rows in and out, migrations. Lists:
- * test_store_list.c, What disks and crashes do:
- * test_store_disk.c. */
+/*
+ * The store on a disk that works: rows in and out, migrations. Lists are in test_store_list.c, what disks and
+ * crashes do in test_store_disk.c.
+ */
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -521,6 +522,7 @@ static void audit_alone(void **state)
 int main(void)
 {
 	struct rows r = { 0 };
+	setvbuf(stdout, NULL, _IOLBF, 0); /* log lines and cmocka's keep their order */
 	rows_one(&r, "the files are readable for their owner only", files_are_private);
 	rows_one(&r, "a second manager on the same folder is refused", second_manager_is_refused);
 	rows_one(&r, "a folder that cannot be made is named", folder_that_cannot_be_made);

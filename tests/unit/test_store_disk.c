@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The store on bad days: a full disk, one that turns read-only, one that stalls, kill -9, and 100,000
- * sessions. Runs as root: it mounts small file systems of its own.
+ * The store on bad days: a full disk, one that turns read-only, one that stalls; and kill -9. Runs as root:
+ * it mounts small file systems of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -372,6 +372,7 @@ static void killed(void **state)
 int main(void)
 {
 	struct rows r = { 0 };
+	setvbuf(stdout, NULL, _IOLBF, 0); /* log lines and cmocka's keep their order */
 	rows_one(&r, "a full disk refuses new commands, still deletes, and recovers by itself", full_disk);
 	rows_one(&r, "an end that a full disk never took is reported at the close", give_up);
 	rows_one(&r, "a disk that turns read-only fails writes and not reads", read_only_disk);

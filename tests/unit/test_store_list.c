@@ -215,6 +215,7 @@ static void hundred_thousand(void **state)
 int main(void)
 {
 	struct rows r = { 0 };
+	setvbuf(stdout, NULL, _IOLBF, 0); /* log lines and cmocka's keep their order */
 	ROWS(&r, list_test, lists);
 	rows_one(&r, "a list refuses bad limits and cursors", list_bounds);
 	rows_one(&r, "pages stay stable while sessions are added", pages_are_stable);

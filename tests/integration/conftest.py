@@ -1,0 +1,44 @@
+"""Fixtures: each test runs on a real Docker and on a real Podman. An engine that does not start is a failure, not a skip."""
+import pathlib, subprocess, sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from berthd import Berthd, Engine, IMAGE, TOP  # noqa: E402
+
+
+def start_engine(kind):
+    script = TOP / "tests/engines" / f"{kind}.sh"
+    out = subprocess.run([str(script), "start"], check=True, timeout=120, stdout=subprocess.PIPE, text=True).stdout
+    address = next(w for w in out.split() if w.startswith("unix://"))
+    engine = Engine(kind, address, script)
+    subprocess.run(["make", "-s", "image"], cwd=TOP, check=True, timeout=1200, env={**__import__("os").environ, "SANDBOX_ENGINE": address})
+    subprocess.run([str(TOP / "images/minimal.sh")], cwd=TOP, check=True, timeout=600, stdout=subprocess.DEVNULL,
+                   env={**__import__("os").environ, "SANDBOX_ENGINE": address})
+    return engine
+
+
+@pytest.fixture(scope="session", params=["docker", "podman"])
+def engine(request):
+    return start_engine(request.param)
+
+
+@pytest.fixture(scope="module")
+def berthd(engine):
+    """One daemon for the tests of a module that do not hurt it."""
+    b = Berthd(engine).start()
+    yield b
+    b.destroy()
+
+
+@pytest.fixture
+def own_berthd(engine):
+    """A daemon of the test's own, to be killed; more settings by berthd.settings before start()."""
+    b = Berthd(engine)
+    yield b
+    b.destroy()
+
+
+@pytest.fixture(scope="module")
+def session(berthd):
+    return berthd.create()["id"]
