@@ -220,6 +220,11 @@ static int read_flags(struct load *l, int argc, char **argv, struct err *e)
 
 /* ---- environment ---- */
 
+static const char *variable(const char *name)
+{
+	return getenv(name); /* NOLINT(concurrency-mt-unsafe): nothing here changes the environment */
+}
+
 static bool is_known_variable(const char *name)
 {
 	for (size_t i = 0; i < settings_count; i++)
@@ -231,7 +236,7 @@ static bool is_known_variable(const char *name)
 
 static int refuse_unknown_variables(struct err *e)
 {
-	for (char **v = environ; *v; v++) {
+	for (char **v = environ; v && *v; v++) { /* NULL: an empty one (clearenv(3)) */
 		_cleanup_free_ char *name = xstrndup(*v, strcspn(*v, "="));
 		bool ours = strncmp(name, "SANDBOX_", 8) == 0 || strncmp(name, "ATLAS_", 6) == 0;
 		if (ours && !is_known_variable(name))
@@ -248,16 +253,16 @@ static void read_environment(struct load *l)
 		const struct setting *row = &settings_table[i];
 		struct given *g = &l->given[FROM_ENV][i];
 		for (size_t k = 0; k < ARRAY_LEN(row->env) && !g->text; k++) {
-			const char *value = row->env[k] ? getenv(row->env[k]) : NULL;
+			const char *value = row->env[k] ? variable(row->env[k]) : NULL;
 			if (value)
 				give(g, false, value, row->env[k], row->env[k]);
 		}
 		_cleanup_free_ char *twin = xasprintf("%s_FILE", setting_name(row));
-		const char *path = row->secret ? getenv(twin) : NULL;
+		const char *path = row->secret ? variable(twin) : NULL;
 		if (path)
 			give(g, true, path, setting_name(row), twin);
 	}
-	const char *config = getenv(CONFIG_ENV);
+	const char *config = variable(CONFIG_ENV);
 	if (!l->config && config && *config)
 		l->config = xstrdup(config);
 }
@@ -404,5 +409,5 @@ int settings_load(int argc, char **argv, struct settings *ret, enum settings_act
 
 const char *settings_pass_env(const char *name)
 {
-	return setting_is_secret_env(name) ? NULL : getenv(name);
+	return setting_is_secret_env(name) ? NULL : variable(name);
 }

@@ -25,11 +25,11 @@ stages=(
   'integration   | make integration'
 )
 
-# counts LOG: "passed failed skipped" from the closing lines: our own last one, else all of pytest's.
+# counts LOG: "passed failed skipped" from the closing lines: our own last one, else all of pytest's and cmocka's.
 counts() {
   local lines
   lines=$(grep -aE '^[0-9]+ passed, [0-9]+ failed' "$1" | tail -n 1)
-  [[ -n $lines ]] || lines=$(grep -aE '^=* ?[0-9]+ (passed|failed|skipped|error|deselected).* in [0-9.]+s' "$1")
+  [[ -n $lines ]] || lines=$(grep -aE '^=* ?[0-9]+ (passed|failed|skipped|error|deselected).* in [0-9.]+s|^\[  (PASSED|FAILED|SKIPPED )  ?\] [0-9]+ test' "$1")
   awk -f tests/count.awk <<<"$lines"
 }
 

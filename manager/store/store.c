@@ -163,6 +163,6 @@ int store_audit(struct store *st, const struct audit_row *row, struct err *e)
 void store_audit_later(struct store *st, const struct audit_row *row)
 {
 	struct store_ticket *t = store_ticket_new(NULL, row);
-	t->grows = t->later = t->counted = true;
-	store_writer_queue(st->writer, t);
+	t->grows = t->counted = true;
+	store_writer_later(st->writer, t);
 }

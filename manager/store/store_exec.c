@@ -59,6 +59,7 @@ static int apply_end(struct store_db *d, struct store_ticket *t, struct err *e)
 }
 
 /* Replies are large: they wait for room, so that the reserve of a full disk stays with the deletes. */
+/* NOLINTNEXTLINE(readability-function-size): the parameters are those of store.h */
 void store_exec_end(struct store *st, const char *id, const char *reason, const char *reply, int64_t ended_ms,
 		    const struct audit_row *audit, store_done_fn on_durable, void *ctx)
 {
@@ -69,8 +70,8 @@ void store_exec_end(struct store *st, const char *id, const char *reason, const 
 	t->exec.ended_ms = ended_ms;
 	t->done = on_durable;
 	t->ctx = ctx;
-	t->grows = t->later = true;
-	store_writer_queue(st->writer, t);
+	t->grows = true;
+	store_writer_later(st->writer, t);
 }
 
 static int apply_purge(struct store_db *d, struct store_ticket *t, struct err *e)

@@ -106,7 +106,6 @@ void store_session_touch(struct store *st, const char *id, int64_t idle_ms)
 	struct store_ticket *t = store_ticket_new(apply_touch, NULL);
 	t->touched = xstrdup(id);
 	t->number = idle_ms;
-	t->later = true;
 	store_writer_touch(st->writer, t);
 }
 

@@ -216,11 +216,6 @@ static void touch_add_locked(struct store_writer *w, struct store_ticket *t)
 	list_add(&w->touches, t);
 }
 
-static void later_locked(struct store_writer *w, int64_t delay_ms)
-{
-	w->due_ms = MIN(w->due_ms, clock_mono_ms() + delay_ms);
-}
-
 /* To be tried again. The order among writes for later does not matter, and theirs to waited ones is past. */
 static void hold_locked(struct store_writer *w, struct store_ticket *t)
 {
@@ -394,47 +389,58 @@ void store_writer_free(struct store_writer *w)
 
 /* ---- queueing ---- */
 
-/* No room in the queue: the waiter is told, an audit row for later is lost and logged. */
-static void refuse_locked(struct store_ticket *t)
+/* False when there is no room: then the ticket is finished with the reason. */
+static bool enqueue_locked(struct store_writer *w, struct store_ticket *t)
 {
-	err_set(&t->err, ERR_STORE, "too many writes wait for the disk");
-	t->err.retry_after_s = 1;
-	t->finished = true;
+	t->writer = w;
+	if (t->counted && w->counted >= QUEUE_MAX) {
+		w->counters.failures++;
+		err_set(&t->err, ERR_STORE, "too many writes wait for the disk");
+		t->err.retry_after_s = 1;
+		t->finished = true;
+		return false;
+	}
+	w->counted += t->counted;
+	list_add(&w->queue, t);
+	return true;
 }
 
 void store_writer_queue(struct store_writer *w, struct store_ticket *t)
 {
-	t->writer = w;
 	pthread_mutex_lock(&w->lock);
-	bool refused = t->counted && w->counted >= QUEUE_MAX;
-	bool wake = !t->later;
-	if (refused) {
-		w->counters.failures++;
-		refuse_locked(t);
-	} else {
-		w->counted += t->counted;
-		w->waited += !t->later;
-		list_add(&w->queue, t);
-		if (t->later) {
-			wake = w->due_ms == INT64_MAX;
-			later_locked(w, LATER_MS);
-		}
-	}
-	bool settle = refused && t->later;
-	if (wake)
+	if (enqueue_locked(w, t)) {
+		w->waited++;
 		pthread_cond_signal(&w->wake);
+	}
 	pthread_mutex_unlock(&w->lock);
-	if (settle)
+}
+
+/* The writer need not wake but to learn of the first deadline. */
+static void later_locked(struct store_writer *w)
+{
+	if (w->due_ms == INT64_MAX)
+		pthread_cond_signal(&w->wake);
+	w->due_ms = MIN(w->due_ms, clock_mono_ms() + LATER_MS);
+}
+
+void store_writer_later(struct store_writer *w, struct store_ticket *t)
+{
+	t->later = true;
+	pthread_mutex_lock(&w->lock);
+	bool queued = enqueue_locked(w, t);
+	if (queued)
+		later_locked(w);
+	pthread_mutex_unlock(&w->lock);
+	if (!queued)
 		ticket_settle(t);
 }
 
 void store_writer_touch(struct store_writer *w, struct store_ticket *t)
 {
+	t->later = true;
 	pthread_mutex_lock(&w->lock);
-	if (w->due_ms == INT64_MAX)
-		pthread_cond_signal(&w->wake);
 	touch_add_locked(w, t);
-	later_locked(w, LATER_MS);
+	later_locked(w);
 	pthread_mutex_unlock(&w->lock);
 }
 

@@ -26,7 +26,6 @@ struct store_ticket {
 	/* What to do: set by the maker, each text owned by the ticket. */
 	store_apply_fn apply;
 	bool grows;   /* refused on a disk that is nearly full, so that ends and deletes still fit */
-	bool later;   /* nobody waits */
 	bool counted; /* against the bound of the queue */
 	struct session_row session;
 	struct exec_row exec;
@@ -40,6 +39,7 @@ struct store_ticket {
 	/* What became of it: by the writer's lock. */
 	int64_t changed;
 	struct err err; /* code 0: committed */
+	bool later;     /* nobody waits */
 	bool taken, finished, abandoned;
 	pthread_cond_t cond;
 	struct store_writer *writer;
@@ -54,9 +54,11 @@ int store_writer_new(struct store_db *d, const char *dir, struct store_writer **
 /* Commits what is queued, once; what that fails is given up. */
 void store_writer_free(struct store_writer *w);
 
-/* Takes the ticket over; with later set it is not to be touched again, else it must be waited for. */
+/* A write that is waited for: give the ticket to store_writer_wait(). */
 void store_writer_queue(struct store_writer *w, struct store_ticket *t);
-/* A touch: replaces one for the same session (t->touched) that has not been written yet. */
+/* One that is not: the ticket is the writer's now. */
+void store_writer_later(struct store_writer *w, struct store_ticket *t);
+/* Likewise, a touch: joined with one for the same session (t->touched) that has not been written yet. */
 void store_writer_touch(struct store_writer *w, struct store_ticket *t);
 /* As store_wait(); *ret_changed may be NULL. */
 int store_writer_wait(struct store_ticket *t, int timeout_ms, int64_t *ret_changed, struct err *e) NODISCARD;

@@ -55,6 +55,12 @@ static bool flow_move(struct flow *f)
 	return true;
 }
 
+static void flow_drop(struct flow *f)
+{
+	f->ended = true;
+	f->used = f->sent = 0;
+}
+
 static bool flow_is_over(const struct flow *f)
 {
 	return f->ended && !has_bytes(f);
@@ -85,8 +91,11 @@ static void relay(int link)
 		int n = poll(fds, 2, ending ? LINGER_MS : -1);
 		if (n == 0 || (n < 0 && errno != EINTR))
 			return;
-		if ((fds[0].revents && !flow_move(&up)) || (fds[1].revents && !flow_move(&down)))
+		if (fds[1].revents && !flow_move(&down))
 			return;
+		/* PID 1 has hung up on us: its last words may still be on their way */
+		if (fds[0].revents && !flow_move(&up))
+			flow_drop(&up);
 		if (flow_is_over(&up) && !half_closed) {
 			(void)shutdown(link, SHUT_WR);
 			half_closed = true;

@@ -285,8 +285,9 @@ static bool is_drained(const struct job *j, const struct job_stream *s)
 
 	if (s->pipe.fd < 0 || now >= j->deadline_ms)
 		return true;
-	if (s->pipe.events == 0) /* it waits for its reader, and loses nothing */
-		return false;
+	/* it waits for its reader and loses nothing, unless it was ended by force */
+	if (s->pipe.events == 0)
+		return (j->has_cause || j->supervisor_lost) && now - j->left_ms >= DRAIN_MAX_MS;
 	int64_t since = j->output_ms > j->left_ms ? j->output_ms : j->left_ms;
 	return now - since >= DRAIN_SILENCE_MS || now - j->left_ms >= DRAIN_MAX_MS;
 }

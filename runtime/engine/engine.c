@@ -13,7 +13,7 @@
 #include "runtime/engine/engine_json.h"
 #include "runtime/engine/engine_priv.h"
 
-#define DEFAULT_PARALLEL   4
+#define DEFAULT_PARALLEL 4
 #define DEFAULT_TIMEOUT_MS 30000
 
 /* ---- facts ---- */

@@ -31,7 +31,7 @@ struct engine_options {
 	int call_timeout_ms;     /* of an ordinary call; 0: 30000 */
 };
 
-#define ENGINE_ID_SIZE   65 /* a container's full id with its NUL */
+#define ENGINE_ID_SIZE 65 /* a container's full id with its NUL */
 #define ENGINE_NAME_SIZE 128
 
 struct engine_info {
@@ -155,6 +155,7 @@ int engine_container_pause(struct engine *g, const char *id, bool pause,
  */
 int engine_container_remove(struct engine *g, const char *id, int timeout_ms, struct err *e) NODISCARD;
 
+/* ENGINE_REMOVING also stands for a removal that was broken off: remove it again. */
 enum engine_state { ENGINE_CREATED, ENGINE_RUNNING, ENGINE_PAUSED, ENGINE_EXITED, ENGINE_REMOVING };
 struct engine_container_state {
 	enum engine_state state;

@@ -22,7 +22,7 @@ static struct engine_spec_target target_of(struct engine *g)
 static int post_create(struct engine *g, const struct engine_container_spec *spec,
 		       const struct engine_spec_target *t, char ret_id[ENGINE_ID_SIZE], struct err *e)
 {
-	bool native = t->quirks->native_create;
+	bool native = t->quirks->native;
 	_cleanup_json_ json_t *body = native ? engine_spec_native(spec, t) : engine_spec_wish(spec, t),
 			      *reply = NULL;
 	_cleanup_free_ char *text = json_text(body);
@@ -43,7 +43,7 @@ static int read_back(struct engine *g, const struct engine_container_spec *spec,
 	_cleanup_json_ json_t *inspect = NULL;
 	_cleanup_free_ char *path = xasprintf("/containers/%s/json", id);
 	const struct engine_request rq = { .verb = ENGINE_GET,
-					   .api = t->quirks->native_create ? ENGINE_API_NATIVE : ENGINE_API,
+					   .api = t->quirks->native ? ENGINE_API_NATIVE : ENGINE_API,
 					   .path = path };
 	int r = engine_call_json(g, &rq, &inspect, e);
 	return r ? r : engine_spec_compare(spec, t, inspect, e);
@@ -176,6 +176,10 @@ int engine_container_remove(struct engine *g, const char *id, int timeout_ms, st
 
 /* ---- inspect and list ---- */
 
+/*
+ * A removal on Podman that was broken off (its service killed) leaves a container without storage:
+ * inspecting it fails as "container not known", removing it again works.
+ */
 int engine_container_inspect(struct engine *g, const char *id, struct engine_container_state *ret,
 			     struct err *e)
 {
@@ -183,28 +187,36 @@ int engine_container_inspect(struct engine *g, const char *id, struct engine_con
 	int r = engine_check_name("id", id, e);
 	_cleanup_free_ char *path = r ? NULL : xasprintf("/containers/%s/json", id);
 	r = r ? r : engine_get(g, path, &inspect, e);
+	if (r == -ERR_CONFLICT) {
+		*ret = (struct engine_container_state){ .state = ENGINE_REMOVING };
+		return 0;
+	}
 	return r ? r : engine_json_state(inspect, ret, e);
 }
 
-static int get_list(struct engine *g, const char *path, const char *label_key, const char *label_value,
+static int get_list(struct engine *g, enum engine_api api, const char *path, const struct engine_label *label,
 		    json_t **ret, struct err *e)
 {
 	_cleanup_buf_ struct buf full = BUF_INIT(2048);
-	_cleanup_free_ char *filter = engine_label_filter(label_key, label_value, false);
+	_cleanup_free_ char *filter = engine_label_filter(label->key, label->value, false);
 	int r = buf_addf(&full, e, "%s", path);
 	r = r ? r : engine_path_query(&full, "filters", filter, e);
-	const struct engine_request rq = { .verb = ENGINE_GET,
-					   .path = full.data,
-					   .reply_max = ENGINE_LIST_MAX };
+	const struct engine_request rq = {
+		.verb = ENGINE_GET, .api = api, .path = full.data, .reply_max = ENGINE_LIST_MAX
+	};
 	return r ? r : engine_call_json(g, &rq, ret, e);
 }
 
+/* One such broken container makes Podman's Docker-shaped list fail as a whole (seen on 4.3.1), its own list
+ * shows it. */
 int engine_container_list(struct engine *g, const char *label_key, const char *label_value,
 			  const char *detail_key, struct engine_item **ret_items, size_t *ret_count,
 			  struct err *e)
 {
 	_cleanup_json_ json_t *list = NULL;
-	int r = get_list(g, "/containers/json?all=true", label_key, label_value, &list, e);
+	const struct engine_label label = { label_key, label_value };
+	enum engine_api api = target_of(g).quirks->native ? ENGINE_API_NATIVE : ENGINE_API;
+	int r = get_list(g, api, "/containers/json?all=true", &label, &list, e);
 	return r ? r : engine_json_containers(list, detail_key, ret_items, ret_count, e);
 }
 
@@ -213,6 +225,7 @@ int engine_volume_list(struct engine *g, const char *label_key, const char *labe
 		       struct err *e)
 {
 	_cleanup_json_ json_t *reply = NULL;
-	int r = get_list(g, "/volumes", label_key, label_value, &reply, e);
+	const struct engine_label label = { label_key, label_value };
+	int r = get_list(g, ENGINE_API, "/volumes", &label, &reply, e);
 	return r ? r : engine_json_volumes(reply, detail_key, ret_items, ret_count, e);
 }

@@ -11,7 +11,7 @@
 
 #define INPUT_SIZE 65536
 #define WORDS_SIZE 400 /* kept of what may become a complaint */
-#define FILLS_MAX  16  /* of one read: a process that floods stderr must not hold the reader's thread */
+#define FILLS_MAX 16   /* of one read: a process that floods stderr must not hold the reader's thread */
 
 struct exec_stream {
 	struct stream base;

@@ -11,14 +11,14 @@
  * (Docker 28) the last whose create was tried. Docker 29 still takes 1.44 and up.
  * Podman answers to any number (podman#6813): what counts is its own release, below.
  */
-#define API_MIN    1040
-#define API_MAX    1051
+#define API_MIN 1040
+#define API_MAX 1051
 #define PODMAN_MIN 4000000 /* libpod's API of 4.0.0 */
 
 static const struct engine_quirks quirks[] = {
 	[ENGINE_DOCKER] = { .name = "Docker", .ipc = "private" },
 	[ENGINE_PODMAN] = { .name = "Podman",
-			    .native_create = true,
+			    .native = true,
 			    .nproc_default = true,
 			    .outlives = true,
 			    .ipc = "shareable" },
@@ -69,9 +69,9 @@ static const json_t *component(const json_t *version, const char *name)
 {
 	size_t i;
 	json_t *item;
-	json_array_foreach(
-		json_object_get(version, "Components"), i,
-		item) if (!strncmp(engine_json_text(item, "Name"), name, strlen(name))) return item;
+	json_array_foreach (json_object_get(version, "Components"), i, item)
+		if (!strncmp(engine_json_text(item, "Name"), name, strlen(name)))
+			return item;
 	return NULL;
 }
 
@@ -192,8 +192,7 @@ static bool has_security(const json_t *info, const char *option)
 {
 	size_t i;
 	json_t *item;
-	json_array_foreach(json_object_get(info, "SecurityOptions"), i, item)
-	{
+	json_array_foreach (json_object_get(info, "SecurityOptions"), i, item) {
 		const char *text = json_string_value(item);
 		size_t len = strlen(option);
 		if (text && !strncmp(text, "name=", 5) && !strncmp(text + 5, option, len) &&

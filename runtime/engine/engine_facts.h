@@ -14,7 +14,7 @@
 /* Where Docker and Podman differ beyond words: one constant row for each kind. */
 struct engine_quirks {
 	const char *name;
-	bool native_create; /* containers are created and read back through libpod's own API */
+	bool native;        /* containers are created, read back and listed through libpod's own API */
 	bool nproc_default; /* gives containers an nproc limit of its own, which may be above what it may set
 			     */
 	bool outlives;      /* containers live on when the engine restarts */

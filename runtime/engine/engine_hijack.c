@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "runtime/engine/engine_json.h"
 
-#define HEAD_MAX   16384
+#define HEAD_MAX 16384
 #define REFUSAL_MS 1000 /* for the text of a refusal: the connection may be kept open behind it */
 
 size_t engine_hijack_head(const char *data, size_t len)

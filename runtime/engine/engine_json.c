@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/utf8.h"
 
@@ -152,6 +153,22 @@ int engine_json_state(const json_t *inspect, struct engine_container_state *ret,
 	return 0;
 }
 
+/* Docker's seconds, or Podman's "2026-11-30T11:47:50.920629905+01:00"; 0 when it is neither. */
+static int64_t created_of(const json_t *value)
+{
+	struct tm tm = { 0 };
+	const char *text = json_string_value(value);
+	const char *rest = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+	if (!rest)
+		return json_integer_value(value);
+	if (*rest == '.')
+		rest += 1 + strspn(rest + 1, "0123456789");
+	struct tm zone = { 0 };
+	if (*rest != 'Z' && !strptime(rest, "%z", &zone))
+		return 0;
+	return timegm(&tm) - zone.tm_gmtoff;
+}
+
 /* A list in which not every item is understood is refused: reconcile acts on what is missing from it. */
 static int container_item(const json_t *item, const char *detail_key, struct engine_item *ret, struct err *e)
 {
@@ -163,7 +180,7 @@ static int container_item(const json_t *item, const char *detail_key, struct eng
 		return err_set(e, ERR_ENGINE, "a container of the list has no state that is known");
 	snprintf(ret->name, sizeof(ret->name), "%s", name ? name + (*name == '/') : "");
 	engine_json_copy(json_object_get(item, "Labels"), detail_key, ret->sandbox, sizeof(ret->sandbox));
-	ret->created_s = json_integer_value(json_object_get(item, "Created"));
+	ret->created_s = created_of(json_object_get(item, "Created"));
 	return 0;
 }
 
@@ -181,8 +198,7 @@ static int items(const json_t *list, const char *detail_key,
 	size_t count = json_array_size(list), i;
 	json_t *item;
 	_cleanup_free_ struct engine_item *all = xcalloc(count, sizeof(*all));
-	json_array_foreach(list, i, item)
-	{
+	json_array_foreach (list, i, item) {
 		int r = decode(item, detail_key, &all[i], e);
 		if (r)
 			return r;
@@ -216,8 +232,9 @@ static char **texts_of(const json_t *array)
 	char **out = xcalloc(json_array_size(array) + 1, sizeof(*out));
 	size_t i, n = 0;
 	json_t *item;
-	json_array_foreach(array, i, item) if (json_is_string(item)) out[n++] =
-		xstrdup(json_string_value(item));
+	json_array_foreach (array, i, item)
+		if (json_is_string(item))
+			out[n++] = xstrdup(json_string_value(item));
 	return out;
 }
 
@@ -228,7 +245,8 @@ static char **keys_of(json_t *object)
 	size_t n = 0;
 	const char *key;
 	json_t *value;
-	json_object_foreach(object, key, value) out[n++] = xstrdup(key);
+	json_object_foreach (object, key, value)
+		out[n++] = xstrdup(key);
 	return out;
 }
 

@@ -29,6 +29,7 @@ int engine_json_id(const json_t *object, const char *key, char ret[ENGINE_ID_SIZ
 
 int engine_json_state(const json_t *inspect, struct engine_container_state *ret, struct err *e) NODISCARD;
 int engine_json_image(const json_t *inspect, struct engine_image *ret, struct err *e) NODISCARD;
+/* Docker's list, or libpod's. */
 int engine_json_containers(const json_t *list, const char *detail_key, struct engine_item **ret,
 			   size_t *ret_count, struct err *e) NODISCARD;
 int engine_json_volumes(const json_t *reply, const char *detail_key, struct engine_item **ret,

@@ -18,9 +18,9 @@
 #include "runtime/engine/engine_facts.h"
 #include "runtime/engine/engine_spec.h"
 
-#define ENGINE_POOL_MAX   16          /* idle handles that are kept, each with its open connection */
-#define ENGINE_REPLY_MAX  (4u << 20)  /* bytes of an ordinary reply */
-#define ENGINE_LIST_MAX   (64u << 20) /* of a list of everything */
+#define ENGINE_POOL_MAX 16          /* idle handles that are kept, each with its open connection */
+#define ENGINE_REPLY_MAX (4u << 20) /* bytes of an ordinary reply */
+#define ENGINE_LIST_MAX (64u << 20) /* of a list of everything */
 #define ENGINE_CONNECT_MS 5000
 
 struct engine {

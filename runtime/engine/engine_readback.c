@@ -57,8 +57,7 @@ static bool no_new_privileges(const json_t *want, const json_t *got)
 	json_t *item;
 	bool there = false;
 	(void)want;
-	json_array_foreach(got, i, item)
-	{
+	json_array_foreach (got, i, item) {
 		const char *text = json_string_value(item);
 		if (!text || strstr(text, "unconfined") || strstr(text, "disable") || strstr(text, "=false"))
 			return false;
@@ -80,7 +79,9 @@ static bool has_ulimits(const json_t *want, const json_t *got)
 {
 	size_t i, k, found = 0;
 	json_t *w, *g;
-	json_array_foreach(want, i, w) json_array_foreach(got, k, g) found += is_ulimit(g, w);
+	json_array_foreach (want, i, w)
+		json_array_foreach (got, k, g)
+			found += is_ulimit(g, w);
 	return found == json_array_size(want);
 }
 
@@ -132,8 +133,7 @@ static void compare_objects(struct walk *w, json_t *want, const json_t *got, con
 {
 	const char *key;
 	json_t *value;
-	json_object_foreach(want, key, value)
-	{
+	json_object_foreach (want, key, value) {
 		char below[BAD_SIZE];
 		snprintf(below, sizeof(below), "%.60s%s%.34s", path, *path ? "." : "", key);
 		if (!*w->bad)
@@ -147,7 +147,9 @@ static void compare_arrays(struct walk *w, json_t *want, const json_t *got, cons
 	json_t *item;
 	if (json_array_size(want) != json_array_size(got))
 		snprintf(w->bad, sizeof(w->bad), "%s", path);
-	json_array_foreach(want, i, item) if (!*w->bad) compare(w, item, json_array_get(got, i), path);
+	json_array_foreach (want, i, item)
+		if (!*w->bad)
+			compare(w, item, json_array_get(got, i), path);
 }
 
 static same_fn exception_of(bool native, const char *path)
@@ -202,8 +204,9 @@ static const json_t *mount_at(const json_t *mounts, const char *target)
 {
 	size_t i;
 	json_t *item;
-	json_array_foreach(mounts, i,
-			   item) if (!strcmp(engine_json_text(item, "Destination"), target)) return item;
+	json_array_foreach (mounts, i, item)
+		if (!strcmp(engine_json_text(item, "Destination"), target))
+			return item;
 	return NULL;
 }
 
@@ -228,8 +231,7 @@ static void compare_mounts(const struct engine_container_spec *spec, const json_
 			snprintf(bad, BAD_SIZE, "Mounts of %.80s", spec->mounts[i].target);
 			return;
 		}
-	json_array_foreach(mounts, i, item)
-	{
+	json_array_foreach (mounts, i, item) {
 		bool asked = false;
 		for (size_t k = 0; k < spec->mount_count; k++)
 			asked = asked ||
@@ -284,7 +286,7 @@ int engine_spec_compare(const struct engine_container_spec *spec, const struct e
 {
 	_cleanup_json_ json_t *wish = engine_spec_wish(spec, t);
 	_cleanup_json_ json_t *want = as_inspected(wish);
-	struct walk w = { .native = t->quirks->native_create };
+	struct walk w = { .native = t->quirks->native };
 	compare_objects(&w, want, inspect, "");
 	const char *native = w.native && !*w.bad ? native_difference(spec, t, inspect) : NULL;
 	if (native)

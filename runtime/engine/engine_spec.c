@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "runtime/engine/engine_facts.h"
 
-#define PERIOD_US  100000       /* of the kernel's cpu bandwidth control, the engines' own choice */
+#define PERIOD_US 100000        /* of the kernel's cpu bandwidth control, the engines' own choice */
 #define MEMORY_MIN (16ll << 20) /* above every engine's floor: Docker says 6 MB, runc fails at the start */
 
 /*

@@ -1,7 +1,6 @@
 import os
 import pathlib
 import sys
-import time
 
 import pytest
 
@@ -9,6 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/lib"))
 
 import berthproto  # noqa: E402
+from berthproto import wait_for  # noqa: E402
 
 AGENT = os.environ.get("BERTH_AGENT", str(ROOT / "build/berth-agent"))
 
@@ -17,13 +17,6 @@ def pytest_collection_modifyitems(items):
     if os.geteuid() != 0:
         for item in items:
             item.add_marker(pytest.mark.skip(reason="needs root for namespaces"))
-
-
-def wait_for(condition, timeout=5):
-    end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end, "did not happen in time"
-        time.sleep(0.005)
 
 
 def has_v1(kind):
@@ -45,10 +38,7 @@ def link(shared):
     link = berthproto.Link(shared)
     before = shared.descriptors()
     yield link
-    for job in link.list():
-        link.send("CANCEL", job=job, payload=berthproto.field("GRACE_MS", 0))
-        link.send("FORGET", job=job)
-    link.list()
+    link.forget_all()
     wait_for(lambda: shared.descriptors() <= before, 5)  # a slot is freed when its supervisor is reaped
     link.close()
 

@@ -128,6 +128,13 @@ def spec(argv=None, script=None, shell="bash", env=("PATH=/usr/bin:/bin",), cwd=
     return b"".join(parts)
 
 
+def wait_for(condition, timeout=5):
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, "did not happen in time"
+        time.sleep(0.005)
+
+
 class Closed(Exception):
     pass
 
@@ -141,7 +148,8 @@ class Link:
         self.frames = queue.Queue()
         self.results = collections.defaultdict(Result)
         self.auto_credit = True
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
         if hello:
             self.generation = generation if generation is not None else sandbox.next_generation()
             self.send("HELLO", payload=field("MAGIC", MAGIC) + field("VERSION", VERSION) +
@@ -151,7 +159,10 @@ class Link:
     def _read(self):
         pipe = self.process.stdout
         while True:
-            head = pipe.read(8)
+            try:
+                head = pipe.read(8)
+            except ValueError:  # closed by close()
+                head = b""
             if len(head) < 8:
                 self.frames.put(None)
                 return
@@ -252,13 +263,23 @@ class Link:
                     return jobs
                 jobs[f.job] = f.fields
 
+    def forget_all(self):
+        """Ends whatever runs."""
+        for job in self.list():
+            self.send("CANCEL", job=job, payload=field("GRACE_MS", 0))
+        wait_for(lambda: all(f["STATE"] == 2 for f in self.list().values()), 15)
+        for job in self.list():
+            self.send("FORGET", job=job)
+        assert self.list() == {}
+
     def close(self):
-        for pipe in (self.process.stdin, self.process.stdout):
-            try:
-                pipe.close()
-            except (BrokenPipeError, ValueError):
-                pass
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
         self.process.wait(10)
+        self.reader.join(10)
+        self.process.stdout.close()
 
 
 class Sandbox:

@@ -393,6 +393,14 @@ static const struct list_row {
 	{ "list: empty", "[]", 0 },
 	{ "list: one",
 	  "[{'Id': '" ID "', 'Names': ['/x'], 'State': 'running', 'Created': 7, 'Labels': {'d': 'v'}}]", 1 },
+	{ "list: one of libpod's",
+	  "[{'Id': '" ID "', 'Names': ['x'], 'State': 'removing', 'Created': '1970-01-01T01:00:07.25+01:00', "
+			 "'Labels': {'d': 'v'}}]",
+	  1 },
+	{ "list: one of libpod's in UTC",
+	  "[{'Id': '" ID
+	  "', 'Names': ['x'], 'State': 'created', 'Created': '1970-01-01T00:00:07Z', 'Labels': {'d': 'v'}}]",
+	  1 },
 	{ "list: an object is refused", "{}", -1 },
 	{ "list: null is refused", "null", -1 },
 	{ "list: an item without an id is refused", "[{'State': 'running'}]", -1 },
