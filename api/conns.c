@@ -24,7 +24,7 @@ struct conn {
 struct conns {
 	struct conns_limits limits;
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* busy_count fell to 0, or ending was set */
+	pthread_cond_t changed; /* the last busy one ended while draining, or ending was set */
 	struct conn *head;
 	int count, busy_count;
 	bool draining, ending;
@@ -226,7 +226,7 @@ void conn_end(struct conn *c)
 
 	set_deadline(c, cs->limits.idle_ms);
 	pthread_mutex_lock(&cs->lock);
-	if (c->busy && --cs->busy_count == 0)
+	if (c->busy && --cs->busy_count == 0 && cs->draining)
 		pthread_cond_broadcast(&cs->changed);
 	c->busy = false;
 	if (cs->draining)

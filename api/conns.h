@@ -55,7 +55,7 @@ void conn_end(struct conn *c);
 
 /* Stopping: connections that are not busy are shut now, the others when they end. */
 void conns_drain(struct conns *cs);
-/* Waits until none is busy; false when timeout_ms passed before. */
+/* After conns_drain(): waits until none is busy; false when timeout_ms passed before. */
 bool conns_wait_quiet(struct conns *cs, int timeout_ms);
 
 #endif

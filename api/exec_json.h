@@ -19,7 +19,10 @@ int exec_json_decode(const char *text, size_t len, bool stream, int64_t max_time
 
 #define EXEC_JSON_QUIET "{\"type\":\"output\",\"data\":\"\"}\n"
 
-/* Each adds one line of NDJSON; ERR_TOO_LARGE as buf_add. */
+/*
+ * Each adds one line of NDJSON. ERR_TOO_LARGE as buf_add; then part of a line may be there. The text of a
+ * piece without base64 is UTF-8 (struct exec_output).
+ */
 int exec_json_output_line(struct buf *out, const struct exec_output *piece, bool base64,
 			  struct err *e) NODISCARD;
 /* The output that a reply kept, as one line; nothing when there is none. */

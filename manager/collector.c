@@ -29,7 +29,7 @@ static void *collector_main(void *arg)
 	struct exec *x;
 	while ((x = take(arg))) {
 		exec_collect(x);
-		exec_unref(x);
+		exec_put(x);
 	}
 	return NULL;
 }
@@ -49,20 +49,30 @@ int collector_new(struct collector **ret, struct err *e)
 	return 0;
 }
 
-void collector_free(struct collector *c)
+void collector_stop(struct collector *c)
 {
 	if (!c)
 		return;
 	pthread_mutex_lock(&c->lock);
+	bool stopped = c->stop;
 	c->stop = true;
 	pthread_cond_signal(&c->changed);
 	pthread_mutex_unlock(&c->lock);
+	if (stopped)
+		return;
 	pthread_join(c->thread, NULL);
 	struct exec *x;
 	while ((x = TAILQ_FIRST(&c->ready))) {
 		TAILQ_REMOVE(&c->ready, x, ready);
-		exec_unref(x);
+		exec_put(x);
 	}
+}
+
+void collector_free(struct collector *c)
+{
+	if (!c)
+		return;
+	collector_stop(c);
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->changed);
 	free(c);

@@ -60,14 +60,17 @@ static bool is_abandoned(struct exec *x)
 	return yes;
 }
 
+void exec_put(struct exec *x)
+{
+	if (x && atomic_fetch_sub(&x->refs, 1) == 1)
+		drop(x);
+}
+
 void exec_unref(struct exec *x)
 {
-	if (!x)
-		return;
-	if (is_abandoned(x))
+	if (x && is_abandoned(x))
 		exec_abandon(x);
-	if (atomic_fetch_sub(&x->refs, 1) == 1)
-		drop(x);
+	exec_put(x);
 }
 
 const char *exec_get_id(const struct exec *x)
@@ -94,7 +97,7 @@ static void unlist(struct exec *x)
 	x->listed = false;
 	pthread_mutex_unlock(&x->session->lock);
 	if (was)
-		exec_unref(x);
+		exec_put(x);
 }
 
 void exec_unlist_unstarted(struct exec *x)
@@ -195,7 +198,7 @@ static void log_end(struct exec *x, const struct job_end *end)
 /* On the writer thread. */
 static void on_saved(void *ctx, bool ok)
 {
-	_cleanup_(exec_unref_cleanup_) struct exec *x = ctx;
+	_cleanup_(exec_put_cleanup_) struct exec *x = ctx;
 	pthread_mutex_lock(&x->lock);
 	x->saving = false;
 	pthread_mutex_unlock(&x->lock);
@@ -248,7 +251,7 @@ void execs_save_again(struct session *s)
 	_cleanup_free_ struct exec **all = execs_all(s, &count);
 	for (size_t i = 0; i < count; i++) {
 		save_end(all[i]);
-		exec_unref(all[i]);
+		exec_put(all[i]);
 	}
 }
 
@@ -341,7 +344,7 @@ int exec_find(struct session *s, const char *id, struct exec **ret, struct err *
 		r = json_text_parse(row.reply, strlen(row.reply), &x->reply, e);
 	exec_row_clear(&row);
 	if (r < 0) {
-		exec_unref(x);
+		exec_put(x);
 		return err_set(e, ERR_INTERNAL, "the stored reply of exec %s is broken", id);
 	}
 	*ret = x;
@@ -361,7 +364,7 @@ int exec_list(struct session *s, int limit, json_t **ret, struct err *e)
 		json_array_append_new(list, x ? exec_get_state(x) :
 						state_json(rows[i].id, rows[i].command, rows[i].started_ms,
 							   rows[i].ended_ms, rows[i].reason));
-		exec_unref(x);
+		exec_put(x);
 	}
 	exec_rows_free(rows, count);
 	*ret = list;

@@ -11,6 +11,7 @@
 #define SLICE_MS 1000 /* a stop of berthd is noticed so often */
 #define LIST_TIMEOUT_MS 5000
 
+static const char *const forgotten = "the sandbox does not know the command any more";
 static const char *const no_link = "the link was lost before the command started";
 
 /* ---- steps of the owner ---- */
@@ -27,9 +28,8 @@ void exec_push_stdin(struct exec *x)
 	x->stdin_at += taken;
 	if (x->stdin_at < x->stdin_len)
 		return;
+	/* The text stays until the end: what is under way to the agent is sent again when the link is lost. */
 	job_close_stdin(x->job);
-	free(x->stdin_data);
-	x->stdin_data = NULL;
 }
 
 static void finish_by_end(struct exec *x)
@@ -77,11 +77,17 @@ static int attach(struct exec *x, struct channel *c, const struct channel_job_in
 	x->job = j;
 	if (info->state == PROTO_JOB_STARTING)
 		job_go(j); /* its row is durable; the first go may have been lost */
+	/* An earlier berthd took the rest of its input with it. The command must not take a piece for the whole. */
+	bool cut_off = !x->stdin_data && info->state != PROTO_JOB_ENDED && (uint64_t)info->stdin_bytes < x->stdin_len;
 	pthread_mutex_lock(&x->lock);
+	if (cut_off && x->cancel_grace_ms < 0)
+		x->cancel_grace_ms = MANAGER_CANCEL_GRACE_MS;
 	int grace_ms = x->cancel_grace_ms;
 	pthread_mutex_unlock(&x->lock);
 	if (grace_ms >= 0)
 		job_cancel(j, grace_ms);
+	if (cut_off)
+		return 0;
 	if (x->stdin_data) {
 		x->stdin_at = MIN((size_t)info->stdin_bytes, x->stdin_len);
 		exec_push_stdin(x);
@@ -116,7 +122,9 @@ static void attach_again(struct exec *x, int timeout_ms)
 	if (r < 0)
 		return; /* tried again by the caller, within its time */
 	const struct channel_job_info *info = find_tag(jobs, count, x->id);
-	if (!info)
+	if (!info && x->started) /* it is another agent: the container was started again */
+		exec_finish(x, NULL, proto_reason_name(PROTO_SANDBOX_LOST), forgotten);
+	else if (!info)
 		exec_finish(x, NULL, proto_reason_name(PROTO_START_FAILED), no_link);
 	else
 		(void)!attach(x, c, info, &e);
@@ -126,9 +134,17 @@ static void attach_again(struct exec *x, int timeout_ms)
 
 static void hand_over(struct exec *x)
 {
+	bool had_job = x->job != NULL; /* the collector's from the unlock on */
 	pthread_mutex_lock(&x->lock);
 	x->owner = EXEC_OF_COLLECTOR;
 	pthread_mutex_unlock(&x->lock);
+	/* The link may have been opened already, and its jobs given out, while this exec was not the collector's. */
+	if (!had_job) {
+		pthread_mutex_lock(&x->session->lock);
+		x->session->resume_wanted = true;
+		pthread_mutex_unlock(&x->session->lock);
+		janitor_wake(x->session->manager->janitor, false);
+	}
 	collector_wake(x->session->manager->collector, x);
 }
 
@@ -209,6 +225,7 @@ static enum exec_event next_slice(struct exec *x, int slice_ms, int client_fd, s
 	case JOB_GAP:
 		return x->stream && hand_out(x, ret) ? EXEC_OUTPUT : EXEC_QUIET;
 	case JOB_LOST:
+		x->started = x->started || job_is_started(x->job);
 		job_unref(x->job);
 		x->job = NULL;
 		return EXEC_QUIET;
@@ -286,7 +303,8 @@ static bool take_orders(struct exec *x)
 		return false;
 	}
 	struct err e; /* a link that broke again: the next one comes */
-	if (c && attach(x, c, &info, &e) == 0)
+	bool there = c && x->job && job_is_on(x->job, c); /* attached before it was handed over */
+	if (c && !there && attach(x, c, &info, &e) == 0)
 		job_set_notify(x->job, collector_notify, x);
 	channel_unref(c);
 	return true;
@@ -338,7 +356,7 @@ void execs_lost(struct session *s, const char *detail)
 	_cleanup_free_ struct exec **all = execs_all(s, &count);
 	for (size_t i = 0; i < count; i++) {
 		end_by_collector(all[i], proto_reason_name(PROTO_SANDBOX_LOST), detail);
-		exec_unref(all[i]);
+		exec_put(all[i]);
 	}
 }
 
@@ -353,7 +371,7 @@ static void resume_one(struct exec *x, struct channel *c, const struct channel_j
 	}
 	pthread_mutex_unlock(&x->lock);
 	if (mine && !info)
-		end_by_collector(x, "unknown", "the sandbox does not know the command any more");
+		end_by_collector(x, "unknown", forgotten);
 	else if (mine)
 		collector_wake(x->session->manager->collector, x);
 }
@@ -383,7 +401,7 @@ void execs_resume(struct session *s, struct channel *c)
 	drop_unknown(c, jobs, count, all, exec_count);
 	for (size_t i = 0; i < exec_count; i++) {
 		resume_one(all[i], c, find_tag(jobs, count, all[i]->id));
-		exec_unref(all[i]);
+		exec_put(all[i]);
 	}
 }
 
@@ -409,12 +427,17 @@ static void load_one(struct manager *m, struct exec_row *row)
 	int64_t limit = m->settings->max_output;
 	if (row->options && json_text_parse(row->options, strlen(row->options), &options, &e) == 0) {
 		limit = json_integer_value(json_object_get(options, "limit"));
+		x->stdin_len = (size_t)json_integer_value(json_object_get(options, "stdin"));
 		x->base64 = json_is_true(json_object_get(options, "base64"));
 		x->split = json_is_true(json_object_get(options, "split"));
 	}
 	capture_init(&x->capture, (size_t)limit, x->base64);
+	x->has_slot = true;
+	pthread_mutex_lock(&s->lock);
+	s->running++;
+	pthread_mutex_unlock(&s->lock);
 	exec_list_add(x);
-	exec_unref(x);
+	exec_put(x);
 }
 
 int execs_load(struct manager *m, struct err *e)

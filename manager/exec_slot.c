@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "manager/internal.h"
 
+#define SLICE_MS 1000 /* a stop of berthd is noticed so often */
+
 /* Takes a free slot, or else stands in line as w (NULL: does not). */
 static bool take_at_once(struct session *s, int64_t max, struct exec_waiter *w)
 {
@@ -43,14 +45,21 @@ int exec_slot_take(struct session *s, int64_t max, int timeout_ms, int client_fd
 		return 0;
 	int64_t deadline = clock_mono_ms() + timeout_ms;
 	struct pollfd fds[2] = { { .fd = fd, .events = POLLIN }, { .fd = client_fd, .events = POLLRDHUP } };
+	const atomic_bool *quiet = &s->manager->quiet;
 	int n;
 	do
-		n = poll(fds, 2, (int)clock_left_ms(deadline));
-	while (n < 0 && errno == EINTR);
-	if (leave(s, &w))
+		n = poll(fds, 2, (int)MIN(clock_left_ms(deadline), SLICE_MS));
+	while ((n == 0 && clock_left_ms(deadline) > 0 && !atomic_load(quiet)) || (n < 0 && errno == EINTR));
+	bool granted = leave(s, &w);
+	bool gone = fds[1].revents != 0;
+	if (granted && !gone)
 		return 0;
-	if (fds[1].revents)
+	if (granted) /* a client that has gone does not start anything */
+		exec_slot_give(s);
+	if (gone)
 		return err_set(e, ERR_CONFLICT, "the client has gone");
+	if (atomic_load(quiet))
+		return err_set(e, ERR_UNAVAILABLE, "berthd is stopping");
 	err_set(e, ERR_LIMIT, "%lld commands of this session run already (SANDBOX_MAX_CONCURRENCY)", (long long)max);
 	e->retry_after_s = 1;
 	return -ERR_LIMIT;

@@ -160,9 +160,9 @@ static int send_start(struct exec *x, const struct exec_request *rq, struct chan
 
 static struct store_ticket *write_row(struct exec *x, const struct caller *who)
 {
-	char options[96];
-	snprintf(options, sizeof(options), "{\"limit\":%zu,\"base64\":%s,\"split\":%s}", x->capture.limit,
-		 x->base64 ? "true" : "false", x->split ? "true" : "false");
+	char options[128];
+	snprintf(options, sizeof(options), "{\"limit\":%zu,\"base64\":%s,\"split\":%s,\"stdin\":%zu}", x->capture.limit,
+		 x->base64 ? "true" : "false", x->split ? "true" : "false", x->stdin_len);
 	const struct exec_row row = {
 		.id = x->id,
 		.session = x->session->id,
@@ -199,6 +199,12 @@ static int run(struct exec *x, const struct exec_request *rq, const struct calle
 	struct store_ticket *t = write_row(x, who);
 	exec_push_stdin(x);
 	r = store_wait(t, MANAGER_STORE_TIMEOUT_MS, e);
+	if (r == -ERR_TIMEOUT) { /* the row may come all the same: then it gets an end, too */
+		job_cancel(x->job, 0);
+		exec_finish(x, NULL, proto_reason_name(PROTO_START_FAILED), e->msg);
+		e->code = ERR_STORE;
+		return -ERR_STORE;
+	}
 	if (r < 0) {
 		take_back(x);
 		return r;
@@ -219,7 +225,7 @@ static int start_with_slot(struct session *s, const struct exec_request *rq, con
 	session_touch(s);
 	r = run(x, rq, who, c, e);
 	if (r < 0) {
-		exec_unref(x);
+		exec_put(x);
 		return r;
 	}
 	x->has_slot = true;

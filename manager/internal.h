@@ -52,8 +52,11 @@ struct session {
 	bool no_shell;		     /* the image has no shell */
 	struct channel *channel;     /* a reference; NULL before the first link and after a loss */
 	bool connecting;
+	bool resume_wanted; /* an exec came to the collector without a job: it missed the link that was opened */
 	int64_t connect_not_before_ms; /* monotonic: backoff after failures */
 	int connect_failures;
+	int64_t linked_ms; /* monotonic: when the last link was opened */
+	int young_links;   /* links in a row that were lost soon after */
 	char *doom, *doom_detail;      /* reason with which the janitor shall end it */
 	bool being_ended;	       /* a worker is at it */
 	TAILQ_HEAD(, exec) execs;      /* those that run or whose end is not durable yet; references */
@@ -84,6 +87,7 @@ struct exec {
 	char *stdin_data;
 	size_t stdin_len, stdin_at;
 	struct capture capture;
+	bool started;	  /* the agent said so over a link that was lost since */
 	uint64_t seen[3]; /* bytes of each stream read or lost: where to attach again */
 	struct utf8_stream utf8[3];
 	struct buf text;  /* what the last exec_next() handed out */
@@ -176,6 +180,8 @@ bool sessions_has_sandbox(struct manager *m, const char *sandbox_id);
  */
 int session_move(struct session *s, enum session_event ev, const char *reason, const char *detail,
 		 const struct audit_row *audit, struct err *e) NODISCARD;
+/* Makes it the row of a session that has ended, whatever the store got to know of it. */
+void session_row_end(struct session_row *row);
 enum session_state session_get_state(struct session *s);
 void session_copy_row(struct session *s, struct session_row *ret); /* cleared by the caller */
 /* It is used now: the idle deadline moves. */
@@ -203,6 +209,9 @@ void session_doom_locked(struct session *s, const char *reason, const char *deta
 
 struct exec *exec_new(struct session *s, const char *id) NODISCARD; /* one reference; not listed */
 struct exec *exec_ref(struct exec *x) NODISCARD;
+/* Gives a reference of the manager's own back. exec_unref() is its client's, and may be a hang-up. Takes NULL. */
+void exec_put(struct exec *x);
+DEFINE_CLEANUP(struct exec *, exec_put)
 void exec_list_add(struct exec *x);
 /* Off the list again: it was never started. */
 void exec_unlist_unstarted(struct exec *x);
@@ -250,6 +259,8 @@ int execs_load(struct manager *m, struct err *e) NODISCARD;
 /* ---- collector.c: the thread that reads the jobs whose starter is gone ---- */
 
 int collector_new(struct collector **ret, struct err *e) NODISCARD;
+/* Ends the thread; a wake after that does nothing. */
+void collector_stop(struct collector *c);
 void collector_free(struct collector *c);
 /* The exec has something to read (also: was handed over). Takes a reference meanwhile. Any thread, no lock needed. */
 void collector_wake(struct collector *c, struct exec *x);
@@ -259,6 +270,8 @@ void collector_notify(void *exec);
 /* ---- janitor.c: the thread that keeps time and compares with the engine ---- */
 
 int janitor_new(struct manager *m, struct janitor **ret, struct err *e) NODISCARD;
+/* Ends the threads; a wake after that does nothing. */
+void janitor_stop(struct janitor *j);
 void janitor_free(struct janitor *j);
 void janitor_wake(struct janitor *j, bool reconcile);
 

@@ -26,10 +26,16 @@ struct janitor {
 static void work_connect(void *arg)
 {
 	_cleanup_(session_unref_cleanup_) struct session *s = arg;
-	struct channel *c = NULL;
+	_cleanup_(channel_unref_cleanup_) struct channel *c = NULL;
 	struct err ignored; /* logged there; comes up again at the next tick */
-	if (session_channel(s, MANAGER_CONNECT_TIMEOUT_MS, &c, &ignored) == 0)
-		channel_unref(c);
+	if (atomic_load(&s->manager->quiet) || session_channel(s, MANAGER_CONNECT_TIMEOUT_MS, &c, &ignored) < 0)
+		return;
+	pthread_mutex_lock(&s->lock);
+	bool resume = s->resume_wanted;
+	s->resume_wanted = false;
+	pthread_mutex_unlock(&s->lock);
+	if (resume)
+		execs_resume(s, c);
 }
 
 static void work_end(void *arg)
@@ -41,7 +47,9 @@ static void work_end(void *arg)
 	pthread_mutex_unlock(&s->lock);
 	bool done = false;
 	struct err e;
-	if (session_end(s, reason, detail, NULL, MANAGER_DELETE_TIMEOUT_MS, &done, &e) < 0)
+	/* A session that is not ended before berthd stops is ended by the next one. */
+	if (!atomic_load(&s->manager->quiet) &&
+	    session_end(s, reason, detail, NULL, MANAGER_DELETE_TIMEOUT_MS, &done, &e) < 0)
 		LOG(LOG_ERROR, "cannot end a session yet", F("session", s->id), F("why", e.msg));
 	pthread_mutex_lock(&s->lock);
 	s->being_ended = false;
@@ -78,8 +86,8 @@ static void look_at(struct session *s)
 	if (end)
 		s->being_ended = true;
 	bool linked = s->channel && channel_is_open(s->channel);
-	bool connect = !end && s->state == SESSION_READY && !s->doom && !s->connecting && !linked &&
-		       clock_mono_ms() >= s->connect_not_before_ms;
+	bool connect = !end && s->state == SESSION_READY && !s->doom && !s->connecting &&
+		       (!linked || s->resume_wanted) && clock_mono_ms() >= s->connect_not_before_ms;
 	pthread_mutex_unlock(&s->lock);
 	if (end && !give_work(s, work_end)) {
 		pthread_mutex_lock(&s->lock);
@@ -203,15 +211,22 @@ int janitor_new(struct manager *m, struct janitor **ret, struct err *e)
 	return 0;
 }
 
-void janitor_free(struct janitor *j)
+void janitor_stop(struct janitor *j)
 {
-	if (!j)
+	if (!j || atomic_load(&j->stop))
 		return;
 	atomic_store(&j->stop, true);
 	janitor_wake(j, false);
 	pthread_join(j->thread, NULL);
 	if (j->has_events)
 		pthread_join(j->events, NULL);
+}
+
+void janitor_free(struct janitor *j)
+{
+	if (!j)
+		return;
+	janitor_stop(j);
 	pthread_mutex_destroy(&j->lock);
 	pthread_cond_destroy(&j->changed);
 	free(j);

@@ -109,7 +109,7 @@ static void leave_all(struct manager *m)
 		_cleanup_free_ struct exec **list = execs_all(s, &execs);
 		for (size_t k = 0; k < execs; k++) {
 			exec_unlist_unstarted(list[k]);
-			exec_unref(list[k]);
+			exec_put(list[k]);
 		}
 		sessions_leave(m, s);
 		session_unref(s);
@@ -121,12 +121,15 @@ void manager_free(struct manager *m)
 	if (!m)
 		return;
 	manager_quiesce(m);
-	janitor_free(m->janitor);
+	/* Threads first, memory later: those that still run wake the ones that have ended. */
+	janitor_stop(m->janitor);
 	workers_free(m->workers);
-	collector_free(m->collector);
+	collector_stop(m->collector);
 	store_close(m->store); /* runs the callbacks of what was queued */
 	leave_all(m);
 	channels_free(m->channels);
+	collector_free(m->collector);
+	janitor_free(m->janitor);
 	engine_free(m->engine);
 	image_cache_free(m->images);
 	pthread_mutex_destroy(&m->lock);

@@ -40,7 +40,7 @@ struct manager_health {
 	bool engine_ok, store_ok;
 	char engine[320];   /* "docker 26.1.5 (API 1.45) at unix:///..." or why not */
 	char store[320];    /* "ok" or why not */
-	char warnings[8][120]; /* known weaknesses; "" ends */
+	char warnings[8][200]; /* known weaknesses; "" ends */
 	int64_t sessions_live, execs_running;
 	int64_t unauthorized; /* requests without a valid token since the start */
 };

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "manager/internal.h"
+#include "runtime/delivery.h"
 
 #define STRAY_TIMEOUT_MS 20000
 
@@ -62,7 +63,7 @@ static void judge_sessions(struct manager *m, struct engine *g, const struct lis
 	}
 }
 
-static void remove_stray_containers(struct manager *m, struct engine *g, const struct listing *l)
+static void remove_stray_containers(struct manager *m, const struct sandbox_kit *kit, const struct listing *l)
 {
 	for (size_t i = 0; i < l->count; i++) {
 		const struct engine_item *item = &l->items[i];
@@ -72,11 +73,13 @@ static void remove_stray_containers(struct manager *m, struct engine *g, const s
 		if (helper && pthread_mutex_trylock(&m->delivering) != 0)
 			continue;
 		if (helper || !sessions_has_sandbox(m, item->sandbox)) {
-			int r = engine_container_remove(g, item->id, STRAY_TIMEOUT_MS, &e);
+			int r = engine_container_remove(kit->engine, item->id, STRAY_TIMEOUT_MS, &e);
 			LOG(LOG_INFO, "stray container", F("name", item->name), F("removed", r == 0));
 		}
-		if (helper)
+		if (helper) {
+			delivery_clean(kit, kit->agent_volume); /* what it was filling can go now, too */
 			pthread_mutex_unlock(&m->delivering);
+		}
 	}
 }
 
@@ -95,15 +98,13 @@ static void remove_stray_volumes(struct manager *m, struct engine *g, const stru
 /* A row that says it lives, of a session that does not: the store has refused its end. */
 static void close_row(struct manager *m, struct session_row *row)
 {
-	bool never = strcmp(row->state, session_state_name(SESSION_CREATING)) == 0;
-	free(row->state);
-	row->state = xstrdup(session_state_name(never ? SESSION_FAILED : SESSION_GONE));
-	if (!row->reason)
-		row->reason = xstrdup(never ? "create_failed" : "ended");
-	row->ended_ms = clock_wall_ms();
+	_cleanup_free_ char *before = xstrdup(row->state);
+	session_row_end(row);
 	struct audit_row audit = audit_of(NULL, "session.delete", row->id, row->reason, "ok", "closed by reconcile");
 	struct err e;
-	if (store_session_update(m->store, row, NULL, &audit, &e) < 0)
+	/* ERR_CONFLICT: it has ended between the list and the look at the table, and says itself why. */
+	int r = store_session_update(m->store, row, before, &audit, &e);
+	if (r < 0 && r != -ERR_CONFLICT)
 		LOG(LOG_WARN, "cannot close a row yet", F("session", row->id), F("why", e.msg));
 }
 
@@ -143,7 +144,7 @@ int manager_reconcile(struct manager *m, struct err *e)
 	if (r < 0)
 		return r;
 	judge_sessions(m, g, &containers);
-	remove_stray_containers(m, g, &containers);
+	remove_stray_containers(m, &kit, &containers);
 	remove_stray_volumes(m, g, &volumes);
 	return close_rows(m, e);
 }

@@ -197,18 +197,58 @@ int sessions_find_by_token(struct manager *m, const char *token, struct session 
 	return r;
 }
 
+void session_row_end(struct session_row *row)
+{
+	bool never = strcmp(row->state, session_state_name(SESSION_CREATING)) == 0;
+	free(row->state);
+	row->state = xstrdup(session_state_name(never ? SESSION_FAILED : SESSION_GONE));
+	if (!row->reason)
+		row->reason = xstrdup(never ? "create_failed" : "ended");
+	row->ended_ms = clock_wall_ms();
+}
+
+/* A store that has refused the last moves (full disk) has a row of before: what is known here counts. */
+static void correct_row(struct manager *m, struct session_row *row)
+{
+	if (!session_state_is_live(session_state_of(row->state)))
+		return;
+	_cleanup_(session_unref_cleanup_) struct session *s = sessions_peek(m, row->id);
+	struct session_row now = { 0 };
+	struct err e;
+	bool unsaved = false;
+	if (s) {
+		pthread_mutex_lock(&s->lock);
+		unsaved = s->unsaved;
+		pthread_mutex_unlock(&s->lock);
+	}
+	if (unsaved)
+		session_copy_row(s, &now);
+	else if (!s && store_session_get(m->store, row->id, &now, &e) == 0 &&
+		 session_state_is_live(session_state_of(now.state))) /* read again: it may have ended just now */
+		session_row_end(&now);
+	if (now.id) {
+		session_row_clear(row);
+		*row = now;
+	}
+}
+
 int sessions_get(struct manager *m, const char *id, struct session_row *ret, struct err *e)
 {
 	if (!id_is("s_", id))
 		return err_set(e, ERR_NOT_FOUND, "there is no such session");
 	int r = store_session_get(m->store, id, ret, e);
+	if (r == 0)
+		correct_row(m, ret);
 	return r == -ERR_NOT_FOUND ? err_set(e, ERR_NOT_FOUND, "there is no session %s", id) : r;
 }
 
 int sessions_list(struct manager *m, const struct session_filter *f, struct session_row **ret_rows, size_t *ret_count,
 		  struct err *e)
 {
-	return store_session_list(m->store, f, ret_rows, ret_count, e);
+	int r = store_session_list(m->store, f, ret_rows, ret_count, e);
+	for (size_t i = 0; r == 0 && i < *ret_count; i++)
+		correct_row(m, &(*ret_rows)[i]);
+	return r;
 }
 
 /* ---- moves ---- */
@@ -333,6 +373,8 @@ int sessions_patch(struct manager *m, const char *id, const struct session_patch
 	int r = sessions_find(m, id, &s, e);
 	if (r < 0)
 		return r;
+	if (session_get_state(s) == SESSION_CREATING) /* its row is the creator's */
+		return err_set(e, ERR_CONFLICT, "session %s is still being created", s->id);
 	struct session_row row = { 0 };
 	pthread_mutex_lock(&s->moving);
 	session_copy_row(s, &row);

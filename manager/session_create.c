@@ -151,6 +151,8 @@ static int check(struct manager *m, const struct session_request *rq, struct ses
 	struct sandbox_place places[SANDBOX_PLACES];
 	int r = check_ranges(row, rq->may_be_endless, e);
 	if (r == 0)
+		r = exec_env_check(rq->env, e);
+	if (r == 0)
 		r = check_workspace(row, &kind, e);
 	if (r == 0 && strcmp(row->network, "none") != 0)
 		r = err_field(e, "network", "must be none: the administrator has listed no other network");

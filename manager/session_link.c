@@ -9,6 +9,8 @@
 
 #define BACKOFF_MIN_MS 100
 #define BACKOFF_MAX_MS 10000 /* Podman keeps two processes for 300 s after each exec: do not make many */
+#define YOUNG_MS 10000 /* a link that was lost so soon counts against the next one, which comes later, */
+#define YOUNG_MAX_MS 2000 /* by so much at most */
 
 static void until(int64_t mono_ms, struct timespec *ret)
 {
@@ -78,25 +80,31 @@ static uint64_t next_generation(struct session *s)
 static int open_link(struct session *s, int timeout_ms, struct channel **ret, struct err *e)
 {
 	struct sandbox_kit kit;
+	pthread_mutex_lock(&s->lock);
+	_cleanup_free_ char *container = xstrdup(s->row.container);
+	pthread_mutex_unlock(&s->lock);
 	_cleanup_free_ struct hello *hello = xcalloc(1, sizeof(*hello));
 	int r = manager_kit(s->manager, &kit, e);
 	if (r == 0)
-		r = sandbox_connect(&kit, s->row.container, next_generation(s), timeout_ms, ret, hello, e);
+		r = sandbox_connect(&kit, container, next_generation(s), timeout_ms, ret, hello, e);
 	return r;
 }
 
 static void set_link(struct session *s, struct channel *c, int r, const struct err *e)
 {
+	int64_t now = clock_mono_ms();
 	pthread_mutex_lock(&s->lock);
 	s->connecting = false;
 	if (r == 0) {
 		channel_unref(s->channel);
 		s->channel = c;
 		s->connect_failures = 0;
-		s->connect_not_before_ms = clock_mono_ms() + BACKOFF_MIN_MS;
+		s->young_links = now - s->linked_ms < YOUNG_MS ? MIN(s->young_links + 1, 5) : 0;
+		s->linked_ms = now;
+		s->connect_not_before_ms = now + MIN(BACKOFF_MIN_MS << s->young_links, YOUNG_MAX_MS);
 	} else {
 		int64_t wait = BACKOFF_MIN_MS << MIN(s->connect_failures++, 7);
-		s->connect_not_before_ms = clock_mono_ms() + MIN(wait, BACKOFF_MAX_MS);
+		s->connect_not_before_ms = now + MIN(wait, BACKOFF_MAX_MS);
 		if (r == -ERR_NOT_FOUND)
 			session_doom_locked(s, "sandbox_lost", e->msg);
 	}

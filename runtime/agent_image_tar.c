@@ -11,7 +11,8 @@ extern const uint8_t agent_image_start[], agent_image_end[];
 
 const uint8_t *agent_image(size_t *ret_len)
 {
-	*ret_len = (size_t)(agent_image_end - agent_image_start);
+	/* As numbers: to the compiler the two are different objects. */
+	*ret_len = (size_t)((uintptr_t)agent_image_end - (uintptr_t)agent_image_start);
 	return agent_image_start;
 }
 
@@ -42,25 +43,27 @@ static bool find_in_notes(const uint8_t *notes, size_t len, uint8_t ret[AGENT_BU
 	return false;
 }
 
+static bool find_in_segment(const uint8_t *file, size_t len, const Elf64_Phdr *p,
+			    uint8_t ret[AGENT_BUILD_SIZE])
+{
+	bool inside = p->p_offset <= len && p->p_filesz <= len - p->p_offset;
+	return p->p_type == PT_NOTE && inside && find_in_notes(file + p->p_offset, p->p_filesz, ret);
+}
+
 void agent_image_build(uint8_t ret[AGENT_BUILD_SIZE])
 {
 	size_t len = 0;
 	const uint8_t *file = agent_image(&len);
-	Elf64_Ehdr h;
-	/* What is embedded was linked by our own Makefile: anything else is a bug of the build. */
-	assert(len > sizeof(h) && !memcmp(file, ELFMAG, SELFMAG));
-	memcpy(&h, file, sizeof(h));
-	for (size_t i = 0; i < h.e_phnum; i++) {
+	bool found = false;
+	Elf64_Ehdr h = { 0 };
+	memcpy(&h, file, MIN(len, sizeof(h)));
+	for (size_t i = 0; !found && i < h.e_phnum && h.e_phoff + (i + 1) * sizeof(Elf64_Phdr) <= len; i++) {
 		Elf64_Phdr p;
-		assert(h.e_phoff + (i + 1) * sizeof(p) <= len);
 		memcpy(&p, file + h.e_phoff + i * sizeof(p), sizeof(p));
-		if (p.p_type != PT_NOTE)
-			continue;
-		assert(p.p_offset <= len && p.p_filesz <= len - p.p_offset);
-		if (find_in_notes(file + p.p_offset, p.p_filesz, ret))
-			return;
+		found = find_in_segment(file, len, &p, ret);
 	}
-	assert(false && "the agent has no build id");
+	/* What is embedded was linked by our own Makefile: without the note the build is broken. */
+	assert(found);
 }
 
 /* ---- tar: POSIX.1-1988 ustar headers (pax(1), "ustar Interchange Format") ---- */

@@ -88,6 +88,10 @@ void job_go(struct job *j);
  */
 int job_attach(struct channel *c, const struct channel_job_info *info, bool split, uint64_t stdout_offset,
 	       uint64_t stderr_offset, struct job **ret, struct err *e) NODISCARD;
+/* Is this its link, and not lost? */
+bool job_is_on(struct job *j, const struct channel *c);
+/* Has its command been started, as far as the agent has said over this link? */
+bool job_is_started(struct job *j);
 void job_unref(struct job *j); /* a job without an end is not touched in the sandbox, but nobody reads it any more */
 DEFINE_CLEANUP(struct job *, job_unref)
 

@@ -38,7 +38,7 @@ struct job {
 	uint64_t rx_consumed[3];/* read by the reader, credit not given back yet */
 	uint64_t tx_window;	/* bytes of stdin we may send */
 	bool tx_starved;	/* a job_write() took less than all; tell when there is credit */
-	bool stdin_closed, ended, lost;
+	bool stdin_closed, started, ended, lost;
 	struct job_end end;
 
 	/* The callback. notify_lock is held while it runs, and is taken before no other lock of ours. */

@@ -114,8 +114,11 @@ bool job_on_frame_locked(struct job *j, const struct proto_frame *f)
 		return on_window(j, f);
 	case PROTO_EXIT:
 		return on_end(j, f);
+	case PROTO_STARTED:
+		j->started = true;
+		return true;
 	default:
-		return true; /* STARTED and EOF: the exit says it all */
+		return true; /* EOF: the exit says it all */
 	}
 }
 
@@ -160,6 +163,21 @@ static int job_make(struct channel *c, struct job **ret, struct err *e)
 	return 0;
 }
 
+bool job_is_on(struct job *j, const struct channel *c)
+{
+	pthread_mutex_lock(&j->channel->lock);
+	bool is = j->channel == c && !j->lost;
+	pthread_mutex_unlock(&j->channel->lock);
+	return is;
+}
+
+bool job_is_started(struct job *j)
+{
+	pthread_mutex_lock(&j->channel->lock);
+	bool started = j->started;
+	pthread_mutex_unlock(&j->channel->lock);
+	return started;
+}
 
 void job_unref(struct job *j)
 {

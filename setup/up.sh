@@ -128,7 +128,7 @@ write_config() {
 
 first_command() {
   say '$ berth run --rm -- sh -c "id; touch /x; uname -sr; echo This ran in a sandbox."' | indent
-  BERTH_ADDRESS=$(setting url) BERTH_TOKEN=$(<"$token_file") timeout 120 build/berth run --rm -- \
+  BERTH_ADDRESS=$(setting url) BERTH_TOKEN=$(<"$token_file") timeout 120 build/berth run --rm --no-stdin -- \
     sh -c 'id; touch /x; uname -sr; echo This ran in a sandbox.' 2>&1 | indent ||
     die "the first command failed: see above and $dir/berthd.log"
 }

@@ -29,7 +29,7 @@ stages=(
 counts() {
   local lines
   lines=$(grep -aE '^[0-9]+ passed, [0-9]+ failed' "$1" | tail -n 1)
-  [[ -n $lines ]] || lines=$(grep -aE '^=* ?[0-9]+ (passed|failed|skipped|error|deselected).* in [0-9.]+s|^\[  (PASSED|FAILED|SKIPPED )  ?\] [0-9]+ test' "$1")
+  [[ -n $lines ]] || lines=$(grep -aE '^=* ?[0-9]+ (passed|failed|skipped|error|deselected).* in [0-9.]+s|^\[ +(PASSED|FAILED|SKIPPED) +\] [0-9]+ test' "$1")
   awk -f tests/count.awk <<<"$lines"
 }
 

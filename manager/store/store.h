@@ -10,7 +10,7 @@
  *
  * A full disk: with less than 4 MiB left, what grows the file is refused (new sessions and execs, audit rows
  * of their own), while updates of sessions, generations, values and purges go on, even with nothing left: 8
- * MiB of the write-ahead log and some of the file are allocated ahead. Those last for some hundred updates;
+ * MiB of the write-ahead log and some of the file are allocated ahead. Those last for thousands of deletes;
  * then they fail, too, and the manager removes the container all the same and lets reconcile write the row
  * later.
  *

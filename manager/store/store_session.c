@@ -62,7 +62,7 @@ static int explain_miss(struct store_db *d, struct store_ticket *t, struct err *
 static int apply_update(struct store_db *d, struct store_ticket *t, struct err *e)
 {
 	static const char sql[] = "UPDATE session SET (state" STORE_SESSION_MORE(
-		STORE_NAME) ") = (?2" STORE_SESSION_MORE(STORE_SET) ") WHERE id = ?1 AND state = ?";
+		STORE_NAME) ") = (?2" STORE_SESSION_MORE(STORE_SET) ") WHERE id = ?1 AND state = coalesce(?, state)";
 	sqlite3_stmt *stmt = NULL;
 	if (store_db_prepare(d, sql, &stmt, e) < 0)
 		return -(int)e->code;
@@ -78,7 +78,7 @@ int store_session_update(struct store *st, const struct session_row *row, const 
 {
 	struct store_ticket *t = store_ticket_new(apply_update, audit);
 	store_row_copy(&store_sessions, row, &t->session);
-	t->text = xstrdup(expected_state);
+	t->text = expected_state ? xstrdup(expected_state) : NULL;
 	return store_writer_do(st->writer, t, NULL, e);
 }
 

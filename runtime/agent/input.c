@@ -28,7 +28,7 @@ void input_clear(struct input *in, struct loop *l)
 {
 	loop_close(l, &in->pipe);
 	fd_close(&in->fd);
-	in->from = in->to = in->punched = in->credit = in->owed = in->unaccounted = 0;
+	in->from = in->to = in->punched = in->taken = in->credit = in->owed = in->unaccounted = 0;
 	in->eof = false;
 }
 
@@ -71,6 +71,7 @@ bool input_append(struct input *in, struct loop *l, const uint8_t *bytes, size_t
 	if (len > in->credit)
 		return false;
 	in->credit -= len;
+	in->taken += len;
 	if (in->pipe.fd >= 0 && pwrite(in->fd, bytes, len, (off_t)in->to) != (ssize_t)len)
 		give_up(in, l);
 	in->to += len;

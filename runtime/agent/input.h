@@ -16,6 +16,7 @@ struct input {
 	struct watch pipe;    /* to the job */
 	uint64_t from, to;    /* queued bytes, as offsets in the memfd */
 	uint64_t punched;     /* the memfd is empty before this */
+	uint64_t taken;       /* bytes received so far, over all links */
 	uint64_t credit;      /* bytes that the sender may still send */
 	uint64_t owed;        /* bytes consumed whose credit was not given back yet */
 	uint64_t unaccounted; /* queued bytes of an earlier link, for which nobody is owed anything */

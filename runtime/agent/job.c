@@ -250,11 +250,12 @@ void jobs_attach(struct jobs *js, uint32_t id, int stream, uint64_t offset)
 		refuse(js, id, true, "unknown_job");
 		return;
 	}
-	if (!j->linked)
+	if (stream == PROTO_STDIN || !j->linked)
 		input_attach(&j->in);
 	j->linked = true;
 	j->exit_sent = false;
-	output_attach(&j->out[stream - 1].log, offset);
+	if (stream != PROTO_STDIN)
+		output_attach(&j->out[stream - 1].log, offset);
 }
 
 void jobs_forget(struct jobs *js, uint32_t id)

@@ -6,6 +6,11 @@
 #include "runtime/agent/job.h"
 
 #define STREAMS (2 * PROTO_JOBS_MAX)
+/*
+ * Less credit than this is not used for a part of what there is: credit comes back in the sizes in
+ * which it was used, and many jobs on one window would end up with frames of a few bytes.
+ */
+#define CREDIT_MIN (PROTO_PAYLOAD_MAX / 4)
 
 static bool emit_refusals(struct jobs *js, struct outbox *o)
 {
@@ -50,12 +55,13 @@ static bool emit_control(struct job *j, struct outbox *o)
 static bool emit_bytes(struct job *j, int stream, struct output *log, size_t len, struct outbox *o)
 {
 	struct proto_writer w = outbox_begin(o);
+	uint64_t credit = log->credit < o->credit ? log->credit : o->credit;
 
-	if (len > log->credit)
-		len = (size_t)log->credit;
-	if (len > o->credit)
-		len = (size_t)o->credit;
-	if (len == 0 || w.failed || w.size < len)
+	if (credit < len && credit < CREDIT_MIN)
+		return false;
+	if (credit < len)
+		len = (size_t)credit;
+	if (w.failed || w.size < len)
 		return false;
 	ssize_t n = output_read(log, w.out, len);
 	if (n < 0)
@@ -89,20 +95,19 @@ static bool emit_stream(struct job *j, int stream, struct outbox *o)
 	return true;
 }
 
-/* A round over all streams of all jobs, one frame each, going on where the last one had to stop. */
+/* A round over all streams of all jobs, one frame each; the next one begins behind the last that had its turn. */
 static bool emit_streams(struct jobs *js, struct outbox *o)
 {
+	unsigned first = js->turn;
 	bool any = false;
 
-	for (unsigned i = 0; i < STREAMS; i++) {
-		unsigned at = (js->turn + i) % STREAMS;
+	for (unsigned i = 0; i < STREAMS && outbox_has_room(o); i++) {
+		unsigned at = (first + i) % STREAMS;
 		struct job *j = &js->all[at / 2];
-		if (j->state != JOB_FREE && !j->forgotten && emit_stream(j, PROTO_STDOUT + (int)(at % 2), o))
-			any = true;
-		if (!outbox_has_room(o)) {
-			js->turn = (at + 1) % STREAMS;
-			break;
-		}
+		if (j->state == JOB_FREE || j->forgotten || !emit_stream(j, PROTO_STDOUT + (int)(at % 2), o))
+			continue;
+		js->turn = (at + 1) % STREAMS;
+		any = true;
 	}
 	return any;
 }
@@ -150,6 +155,7 @@ bool jobs_emit_list(struct jobs *js, struct outbox *o, unsigned *slot)
 		proto_put_u64(&w, PROTO_F_STATE, j->state - JOB_STARTING + PROTO_JOB_STARTING);
 		proto_put_u64(&w, PROTO_F_PID, (uint64_t)j->leader);
 		proto_put_u64(&w, PROTO_F_AGE_MS, (uint64_t)(js->loop->now_ms - j->created_ms));
+		proto_put_u64(&w, PROTO_F_STDIN_BYTES, j->in.taken);
 		outbox_end(o, &w, PROTO_LIST, 0, j->id);
 		++*slot;
 		return true;

@@ -41,6 +41,17 @@ void job_on_exec(void *ctx, uint32_t events)
 	}
 }
 
+/*
+ * Killed by the OOM killer: a process of the job died of a KILL that was not ours, and the counter
+ * rose meanwhile. Neither proves it alone.
+ */
+static bool is_oom(const struct job *j)
+{
+	int status = j->last.status;
+	bool killed = WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == SHELL_KILLED;
+	return killed && cgroup_oom_kills(j->table->oom_fd) > j->oom_before;
+}
+
 static void on_left(struct job *j)
 {
 	job_on_exec(j, 0); /* whether it began comes before how it ended */
@@ -48,6 +59,11 @@ static void on_left(struct job *j)
 	j->left_ms = j->table->loop->now_ms;
 	j->left_us = job_clock_us();
 	fd_close(&j->go_fd);
+	if (j->has_cause || !is_oom(j))
+		return;
+	j->has_cause = true;
+	j->cause = PROTO_OOM;
+	kill_begin(&j->kill, j->left_ms, 0); /* what it left behind would go on filling the memory */
 }
 
 static void take_report(struct job *j, const struct supervisor_report *r)
@@ -182,17 +198,6 @@ static const char *step_detail(int step)
 	return step > 0 && step <= STEP_EXEC ? NAMES[step] : "exec";
 }
 
-/*
- * Killed by the OOM killer: a process of the job died of a KILL that was not ours, and the counter
- * rose meanwhile. Neither proves it alone.
- */
-static bool is_oom(const struct job *j)
-{
-	int status = j->last.status;
-	bool killed = WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == SHELL_KILLED;
-	return killed && cgroup_oom_kills(j->table->oom_fd) > j->oom_before;
-}
-
 static enum proto_reason reason_of(const struct job *j, const char **ret_detail)
 {
 	*ret_detail = NULL;
@@ -208,8 +213,6 @@ static enum proto_reason reason_of(const struct job *j, const char **ret_detail)
 		*ret_detail = "supervisor killed";
 		return PROTO_CANCELLED;
 	}
-	if (is_oom(j))
-		return PROTO_OOM;
 	return WIFEXITED(j->last.status) ? PROTO_EXITED : PROTO_SIGNALLED;
 }
 
@@ -239,8 +242,10 @@ static unsigned count_lingering(struct job *j)
 
 static unsigned count_survivors(const struct job *j)
 {
-	const struct kill *k = j->supervisor_lost ? &j->table->strays : &j->kill;
-	return k->phase == KILL_OVER ? k->left : 0;
+	if (j->supervisor_lost)
+		return j->table->strays.phase == KILL_OVER ? j->table->strays.left : 0;
+	/* a supervisor that does not end has something left to wait for */
+	return j->kill.phase == KILL_OVER ? j->kill.left + (j->supervisor > 0) : 0;
 }
 
 static void finish(struct job *j)
@@ -274,9 +279,7 @@ static bool is_over(const struct job *j)
 		return !kill_is_active(&j->table->strays);
 	if (j->kill.phase == KILL_NONE)
 		return j->left;
-	if (j->kill.phase == KILL_OVER && j->kill.left > 0)
-		return true;
-	return j->left && j->supervisor == 0;
+	return j->kill.phase == KILL_OVER || (j->left && j->supervisor == 0);
 }
 
 static bool is_drained(const struct job *j, const struct job_stream *s)

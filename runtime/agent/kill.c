@@ -59,7 +59,8 @@ void kill_round(struct kill *k, const struct tree *t, unsigned owner)
 	k->rounds++;
 	k->left = tree_count(t, owner);
 	k->empty = k->left == 0 && !t->torn ? k->empty + 1 : 0;
-	if (k->empty >= EMPTY_ROUNDS) {
+	/* whether a job's tree has ended its supervisor knows better: it may be about to fork the command */
+	if (owner == TREE_STRAY && k->empty >= EMPTY_ROUNDS) {
 		k->phase = KILL_OVER;
 		return;
 	}

@@ -61,8 +61,13 @@ static void on_signals(void *ctx, uint32_t events)
 	for (ssize_t i = 0; n > 0 && i < n / (ssize_t)sizeof(info[0]); i++) {
 		if (info[i].ssi_signo == SIGCHLD)
 			a->children = true;
-		/* a sender that this namespace knows is a job: only from outside may it be ended */
-		else if (info[i].ssi_pid == 0)
+		/*
+		 * Only from outside may it be ended, and a sender that this namespace knows is a job. The
+		 * code tells more than the pid: a job queues a signal with any pid in it, or makes itself
+		 * SIGIO for PID 1 by F_SETOWN, but SI_USER is what the kernel alone writes
+		 * (rt_sigqueueinfo(2)).
+		 */
+		else if (info[i].ssi_code == SI_USER && info[i].ssi_pid == 0)
 			a->stop = true;
 	}
 }

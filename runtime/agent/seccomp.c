@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #if defined(__x86_64__)
@@ -40,12 +41,41 @@ static const uint16_t FORBIDDEN[] = {
 };
 #define FORBIDDEN_COUNT (sizeof(FORBIDDEN) / sizeof(FORBIDDEN[0]))
 
+/*
+ * What a process may do to another of its uid without any privilege, and would be the end of PID 1: no
+ * descriptors, a KILL at the end of its cpu time (prlimit(2)), or the last place in every queue. Its group is
+ * 1, too.
+ */
+#define INIT 1
+#define IOPRIO_WHO_USER 3 /* ioprio_set(2); libc has no name for it */
+static const struct {
+	uint16_t call;
+	uint8_t arg; /* which one is judged */
+	uint32_t forbidden;
+} OPPRESSION[] = {
+	{ SYS_prlimit64, 0, INIT },
+	{ SYS_sched_setaffinity, 0, INIT },
+	{ SYS_sched_setscheduler, 0, INIT },
+	{ SYS_sched_setparam, 0, INIT },
+	{ SYS_sched_setattr, 0, INIT },
+	{ SYS_setpriority, 1, INIT },
+	{ SYS_setpriority, 0, PRIO_USER },
+	{ SYS_ioprio_set, 1, INIT },
+	{ SYS_ioprio_set, 0, IOPRIO_WHO_USER },
+};
+#define OPPRESSION_COUNT (sizeof(OPPRESSION) / sizeof(OPPRESSION[0]))
+#define OPPRESSION_CODE 5 /* instructions for each */
+
 /* CLONE_NEWTIME lies in the bits of clone's exit signal: only clone3 and unshare know it (clone(2)). */
 #define CLONE_NAMESPACES                                                                              \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | \
 	 CLONE_NEWNET)
 
 #define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
+/* its low half: both architectures are little-endian */
+#define LOAD_ARG(i)                        \
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, \
+		 (uint32_t)(offsetof(struct seccomp_data, args) + sizeof(uint64_t) * (i)))
 #define RETURN(what) BPF_STMT(BPF_RET | BPF_K, what)
 #define UNLESS_EQUAL(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip)
 #define DENY(sys) RETURN(SECCOMP_RET_ERRNO | (sys))
@@ -64,13 +94,13 @@ int seccomp_install(void)
 		UNLESS_EQUAL(SYS_clone3, 1),
 		DENY(ENOSYS),
 		UNLESS_EQUAL(SYS_clone, 4),
-		LOAD(args[0]), /* the low half: both architectures are little-endian */
+		LOAD_ARG(0),
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_NAMESPACES, 0, 1),
 		DENY(EPERM),
 		RETURN(SECCOMP_RET_ALLOW),
 	};
 	enum { HEAD = sizeof(head) / sizeof(head[0]) };
-	struct sock_filter code[HEAD + 2 * FORBIDDEN_COUNT + 1];
+	struct sock_filter code[HEAD + 2 * FORBIDDEN_COUNT + OPPRESSION_CODE * OPPRESSION_COUNT + 1];
 	size_t n = 0;
 
 	for (size_t i = 0; i < HEAD; i++)
@@ -78,6 +108,17 @@ int seccomp_install(void)
 	for (size_t i = 0; i < FORBIDDEN_COUNT; i++) {
 		code[n++] = (struct sock_filter)UNLESS_EQUAL(FORBIDDEN[i], 1);
 		code[n++] = (struct sock_filter)DENY(EPERM);
+	}
+	for (size_t i = 0; i < OPPRESSION_COUNT; i++) {
+		struct sock_filter one[OPPRESSION_CODE] = {
+			UNLESS_EQUAL(OPPRESSION[i].call, 4),
+			LOAD_ARG(OPPRESSION[i].arg),
+			UNLESS_EQUAL(OPPRESSION[i].forbidden, 1),
+			DENY(EPERM),
+			LOAD(nr),
+		};
+		for (size_t j = 0; j < OPPRESSION_CODE; j++)
+			code[n++] = one[j];
 	}
 	code[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ALLOW);
 	struct sock_fprog program = { (unsigned short)n, code };

@@ -79,22 +79,21 @@ int engine_json_error(long status, const char *body, size_t len, struct err *e)
 	if (!len || json_text_parse(body, len, &reply, &ignored))
 		reply = NULL;
 	const char *message = engine_json_text(reply, "message");
-	if (!*message) {
-		message = len ? body : "no reason given";
-		len = len ? len : strlen(message);
-	} else {
+	if (*message)
 		len = strlen(message);
-	}
+	else
+		message = body ? body : "";
 	while (len && isspace((unsigned char)message[len - 1]))
 		len--;
 	_cleanup_free_ char *line = utf8_escape(message, len, 240);
-	return err_set(e, code_of(status, engine_json_text(reply, "cause")), "%s", line);
+	return err_set(e, code_of(status, engine_json_text(reply, "cause")), "%s",
+		       *line ? line : "no reason given");
 }
 
 bool engine_json_wants_version(long status, const char *body, size_t len)
 {
 	static const char *const words[] = { "client version", "API version" };
-	if (status != 400 || !memmem(body, len, " is too ", 8))
+	if (status != 400 || !len || !memmem(body, len, " is too ", 8))
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (memmem(body, len, words[i], strlen(words[i])))

@@ -125,7 +125,16 @@ static const struct {
 struct walk {
 	bool native;
 	char bad[BAD_SIZE];
+	char got[BAD_SIZE]; /* what stands there instead */
 };
+
+static void differ(struct walk *w, const char *path, const json_t *got)
+{
+	_cleanup_free_ char *text =
+		got ? json_dumps(got, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
+	snprintf(w->bad, sizeof(w->bad), "%s", path);
+	snprintf(w->got, sizeof(w->got), " (%.80s)", text ? text : "absent");
+}
 
 static void compare(struct walk *w, json_t *want, const json_t *got, const char *path);
 
@@ -146,7 +155,7 @@ static void compare_arrays(struct walk *w, json_t *want, const json_t *got, cons
 	size_t i;
 	json_t *item;
 	if (json_array_size(want) != json_array_size(got))
-		snprintf(w->bad, sizeof(w->bad), "%s", path);
+		differ(w, path, got);
 	json_array_foreach (want, i, item)
 		if (!*w->bad)
 			compare(w, item, json_array_get(got, i), path);
@@ -172,7 +181,7 @@ static void compare(struct walk *w, json_t *want, const json_t *got, const char 
 	else if (!same && json_array_size(want) && json_is_array(got))
 		compare_arrays(w, want, got, path);
 	else
-		snprintf(w->bad, sizeof(w->bad), "%s", path);
+		differ(w, path, got);
 }
 
 /* ---- what is told in another place ---- */
@@ -187,6 +196,9 @@ static bool command_is(const struct engine_container_spec *spec, const json_t *i
 	for (; spec->entrypoint[n + 1]; n++)
 		if (!is_word(json_array_get(args, n), spec->entrypoint[n + 1]))
 			return false;
+	/* Podman 4.3 repeats the program as its argument when it has none. */
+	if (!n && json_array_size(args) == 1)
+		return is_word(json_array_get(args, 0), spec->entrypoint[0]);
 	return json_array_size(args) == n;
 }
 
@@ -298,7 +310,7 @@ int engine_spec_compare(const struct engine_container_spec *spec, const struct e
 	else if (!*w.bad)
 		compare_mounts(spec, inspect, w.bad);
 	if (*w.bad)
-		return err_set(e, ERR_ENGINE, "%s made a container that differs from what was asked in %s",
-			       t->quirks->name, w.bad);
+		return err_set(e, ERR_ENGINE, "%s made a container that differs from what was asked in %s%s",
+			       t->quirks->name, w.bad, w.got);
 	return 0;
 }

@@ -3,15 +3,17 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
-import urllib.error
-import urllib.request
+import sys
 
 import pytest
 
 from fake import TOKEN, Fake
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "lib"))
+from berthd import TOKEN as ADMIN_TOKEN  # noqa: E402
+from berthd import Berthd, Engine, wait_for  # noqa: E402
+
 PROGRAM = os.environ.get("BERTH_CLI", str(ROOT / "build" / "berth"))
 
 
@@ -72,72 +74,35 @@ def lone(home):
     return Berth(home)
 
 
-class Berthd:
-    """A real berthd of its own on a real engine."""
-
-    token = "admin-token-for-the-tests-of-berth"
-
-    def __init__(self, kind, folder):
-        script = ROOT / "tests" / "engines" / f"{kind}.sh"
-        engine = subprocess.run([script, "start"], check=True, capture_output=True, text=True, timeout=120).stdout.strip()
-        self.log = folder / "log"
-        env = {
-            "PATH": os.environ["PATH"], "SANDBOX_LISTEN": "127.0.0.1:0", "SANDBOX_DATA": str(folder / "data"),
-            "SANDBOX_ENGINE": engine.splitlines()[-1], "SANDBOX_ADMIN_TOKEN": self.token, "ATLAS_LOG_FORMAT": "json",
-            "SANDBOX_IMAGE": os.environ.get("BERTH_TEST_IMAGE", "localhost/berth/sandbox:latest"),
-            "SANDBOX_INSTANCE": f"cli-{kind}-{os.getpid()}",
-        }
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([ROOT / "build" / "berthd"], env=env, stdout=log, stderr=log)
-        self.address = f"http://127.0.0.1:{self.wait_for_port()}"
-        self.wait_until_well()
-
-    def wait_for_port(self):
-        end = time.monotonic() + 30
-        while time.monotonic() < end and self.process.poll() is None:
-            for line in self.log.read_text().splitlines():
-                event = json.loads(line) if line.startswith("{") else {}
-                if "port" in event:
-                    return event["port"]
-            time.sleep(0.02)
-        raise AssertionError(f"berthd is not ready: {self.log.read_text()}")
-
-    def wait_until_well(self):
-        """The engine is connected in the background; until then there is 503."""
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            try:
-                with urllib.request.urlopen(self.address + "/health", timeout=10):
-                    return
-            except urllib.error.HTTPError as e:
-                last = e.read()
-            time.sleep(0.05)
-        raise AssertionError(f"berthd is not well: {last}")
-
-    def close(self, berth):
-        left = berth("rm", "--all", "--yes", timeout=120)
-        self.process.terminate()
-        assert self.process.wait(30) == 0
-        assert left.returncode == 0, left.err
-
-
 @pytest.fixture(scope="session", params=["docker", "podman"])
-def berthd(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp(request.param)
-    server = Berthd(request.param, folder)
+def engine(request):
+    script = ROOT / "tests" / "engines" / f"{request.param}.sh"
+    said = subprocess.run([script, "start"], check=True, capture_output=True, text=True, timeout=120).stdout
+    found = Engine(request.param, next(w for w in said.split() if w.startswith("unix://")), script)
+    subprocess.run(["make", "-s", "image"], cwd=ROOT, check=True, timeout=1200,
+                   env={**os.environ, "SANDBOX_ENGINE": found.address})
+    return found
+
+
+@pytest.fixture(scope="module")
+def berthd(engine):
+    server = Berthd(engine).start()
+    wait_for(lambda: server.call("GET", "/health").status == 200, 60)
     yield server
-    server.close(Berth(folder, server.address, server.token))
+    server.destroy()
 
 
 @pytest.fixture
 def real(home, berthd):
     """The program, told to use a real berthd."""
-    return Berth(home, berthd.address, berthd.token)
+    return Berth(home, f"http://127.0.0.1:{berthd.port}", ADMIN_TOKEN)
 
 
 @pytest.fixture
 def box(real):
     """The id of a session."""
-    made = json.loads(real("create", "--json", "--memory", "512m").stdout)
-    yield made["id"]
-    real("rm", made["id"])
+    made = real("create", "--json", "--memory", "512m")
+    assert made.returncode == 0, made.err
+    id = json.loads(made.stdout)["id"]
+    yield id
+    real("rm", id)

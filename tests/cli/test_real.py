@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import PROGRAM, ROOT, finish
+from conftest import ADMIN_TOKEN, PROGRAM, ROOT, finish
 
 ENDS = {
     "its own code": (["sh", "-c", "exit 7"], 7),
@@ -151,10 +151,10 @@ def readme_blocks():
 
 
 @pytest.mark.parametrize("block", readme_blocks(), ids=["berth", "curl"])
-def test_first_session_of_the_readme(real, berthd, home, block):
-    (home / "admin-token").write_text(berthd.token)
+def test_first_session_of_the_readme(real, home, block):
+    (home / "admin-token").write_text(ADMIN_TOKEN)
     block = block.replace("/var/lib/berth-up/admin-token", str(home / "admin-token"))
-    block = block.replace("http://127.0.0.1:8080", berthd.address)
+    block = block.replace("http://127.0.0.1:8080", real.env["BERTH_ADDRESS"])
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", block], cwd=ROOT, env=real.env, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -342,7 +342,8 @@ static int by_size(const void *a, const void *b)
 static double median_ms(int64_t *us, size_t n)
 {
 	qsort(us, n, sizeof(*us), by_size);
-	return (double)us[n / 2] / 1000;
+	size_t middle = n / 2;
+	return (double)us[middle] / 1000;
 }
 
 static void test_costs(void **state)

@@ -181,6 +181,14 @@ static bool was_seen(struct seen *seen, const char *action)
 	return there;
 }
 
+static size_t seen_count(struct seen *seen)
+{
+	pthread_mutex_lock(&seen->lock);
+	size_t n = seen->count;
+	pthread_mutex_unlock(&seen->lock);
+	return n;
+}
+
 static void test_events(void **state)
 {
 	static const char *const wanted[] = { "create", "start", "pause", "unpause", "die", "destroy" };
@@ -190,7 +198,7 @@ static void test_events(void **state)
 	(void)state;
 	assert_int_equal(pthread_create(&t, NULL, watch, &seen), 0);
 	/* The stream is there when an event of a box made for it comes through. */
-	for (int i = 0; i < 20 && !seen.count; i++) {
+	for (int i = 0; i < 20 && !seen_count(&seen); i++) {
 		box_init(&b);
 		OK(engine_container_create(g, &b.spec, b.id, &e));
 		box_clear(&b);

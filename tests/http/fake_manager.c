@@ -35,12 +35,11 @@ struct exec {
 	struct session *session;
 	char id[ID_SIZE];
 	char *command, *key, *request_hash;
-	bool base64, stream, taken;
+	bool base64, stream;
 	pthread_t starter;
 	pid_t pid;
 	int out_fd;
 	struct buf output, piece;
-	size_t given; /* bytes of output handed out by exec_next() */
 	bool ended;
 	int status;
 	const char *reason;
@@ -306,11 +305,9 @@ static void take_output(struct exec *x, const char *bytes, size_t len)
 	struct err e;
 
 	pthread_mutex_lock(&the.lock);
-	/* A stream that is not read holds the command up. */
-	while (x->stream && x->output.len - x->given > OUTPUT_MAX / 2 && !the.quiet && x->taken)
+	/* A stream that is not read holds the command up, until it is cancelled. */
+	while (x->stream && x->output.len > OUTPUT_MAX / 2 && !the.quiet && !x->reason)
 		pthread_cond_wait(&the.changed, &the.lock);
-	if (x->given == x->output.len)
-		x->given = 0, buf_reset(&x->output);
 	(void)!buf_add(&x->output, bytes, len, &e);
 	pthread_cond_broadcast(&the.changed);
 	pthread_mutex_unlock(&the.lock);
@@ -418,6 +415,7 @@ static void cancel_locked(struct exec *x)
 		return;
 	x->reason = "cancelled";
 	kill(-x->pid, SIGKILL);
+	pthread_cond_broadcast(&the.changed);
 }
 
 /* Nothing is freed; but a starter that lets go of a command that runs is a client that has hung up. */
@@ -446,7 +444,7 @@ static bool hung_up(int fd)
 /* Whole characters only, but at the end. */
 static size_t whole(const struct exec *x, size_t len)
 {
-	const unsigned char *at = (const unsigned char *)x->output.data + x->given;
+	const unsigned char *at = (const unsigned char *)x->output.data;
 	size_t back = 0;
 
 	if (x->base64 || x->ended)
@@ -458,15 +456,15 @@ static size_t whole(const struct exec *x, size_t len)
 
 static enum exec_event next_locked(struct exec *x, struct exec_output *ret)
 {
-	size_t len = x->stream ? MIN(x->output.len - x->given, (size_t)32768) : 0;
+	size_t len = x->stream ? MIN(x->output.len, (size_t)32768) : 0;
 	struct err e;
 
 	len = len ? whole(x, len) : 0;
 	if (len) {
 		buf_reset(&x->piece);
 		x->piece.max = 32768;
-		(void)!buf_add(&x->piece, x->output.data + x->given, len, &e);
-		x->given += len;
+		(void)!buf_add(&x->piece, x->output.data, len, &e);
+		buf_consume(&x->output, len);
 		pthread_cond_broadcast(&the.changed);
 		*ret = (struct exec_output){ .stream = 1, .data = x->piece.data, .len = len };
 		return EXEC_OUTPUT;
@@ -495,7 +493,6 @@ enum exec_event exec_next(struct exec *x, int timeout_ms, int client_fd, struct 
 	enum exec_event event;
 
 	pthread_mutex_lock(&the.lock);
-	x->taken = true;
 	while ((event = next_locked(x, ret)) == EXEC_QUIET && clock_left_ms(deadline) > 0) {
 		if (hung_up(client_fd)) {
 			event = EXEC_HANGUP;

@@ -1,10 +1,11 @@
 """Fixtures: each test runs on a real Docker and on a real Podman. An engine that does not start is a failure, not a skip."""
-import pathlib, subprocess, sys
+import pathlib, subprocess, sys, time
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from berthd import Berthd, Engine, IMAGE, TOP  # noqa: E402
+from hostile import Arena  # noqa: E402
 
 
 def start_engine(kind):
@@ -42,3 +43,35 @@ def own_berthd(engine):
 @pytest.fixture(scope="module")
 def session(berthd):
     return berthd.create()["id"]
+
+
+@pytest.fixture(scope="module")
+def arena(engine):
+    """A daemon with a neighbour that is asked all the time, for sessions that are attacked from inside."""
+    a = Arena(engine)
+    yield a
+    a.close()
+
+
+@pytest.fixture
+def neighbour(arena):
+    """Nothing the test does may be noticed next door."""
+    began = time.monotonic()
+    yield arena
+    arena.probe.check(began)
+
+
+@pytest.fixture
+def victim(neighbour):
+    """The session under attack. Afterwards it answers, is the same, and nothing of the attack runs on."""
+    v = neighbour.victim()
+    yield v
+    v.check()
+
+
+@pytest.fixture
+def own_victim(neighbour):
+    """A session of the test's own, which may end by it."""
+    v = neighbour.make(memory_mb=256)
+    yield v
+    v.delete()

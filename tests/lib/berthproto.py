@@ -341,21 +341,23 @@ class Sandbox:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def processes(self):
-        """Host pids of all but PID 1."""
+        """Host pids and names of all but PID 1 that have not ended."""
         ns = os.readlink(f"/proc/{self.pid}/ns/pid")
-        found = []
+        found = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
-                if int(pid) != self.pid and os.readlink(f"/proc/{pid}/ns/pid") == ns and \
-                        not re.search(r"^State:\s*Z", open(f"/proc/{pid}/status").read(), re.M):
-                    found.append(int(pid))
+                if int(pid) == self.pid or os.readlink(f"/proc/{pid}/ns/pid") != ns:
+                    continue
+                status = open(f"/proc/{pid}/status").read()
             except OSError:
                 continue
+            if not re.search(r"^State:\s*[ZX]", status, re.M):
+                found[int(pid)] = re.match(r"Name:\s*(.*)", status).group(1)
         return found
 
     def processes_of_jobs(self):
         """How many processes there are but PID 1, its bridges and its supervisors."""
-        return sum(open(f"/proc/{p}/comm").read().strip() not in ("berth-agent", "nsenter") for p in self.processes())
+        return sum(name not in ("berth-agent", "nsenter") for name in self.processes().values())
 
     def alive(self):
         return self.process.poll() is None

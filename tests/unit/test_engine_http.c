@@ -242,6 +242,14 @@ static int seen(void)
 	return n;
 }
 
+static int connections(void)
+{
+	pthread_mutex_lock(&fake.lock);
+	int n = fake.connections;
+	pthread_mutex_unlock(&fake.lock);
+	return n;
+}
+
 static struct engine *connect_fake(int timeout_ms)
 {
 	struct engine *g = NULL;
@@ -359,13 +367,13 @@ static void test_kept(void **state)
 {
 	struct err e;
 	struct engine *g = connect_fake(1000);
-	int before = fake.connections;
+	int before = connections();
 	(void)state;
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(do_get(g, &e), 0);
 		assert_int_equal(engine_container_kill(g, ID, &e), 0);
 	}
-	assert_int_equal(fake.connections, before);
+	assert_int_equal(connections(), before);
 	engine_free(g);
 }
 

@@ -395,7 +395,7 @@ static const struct list_row {
 	  "[{'Id': '" ID "', 'Names': ['/x'], 'State': 'running', 'Created': 7, 'Labels': {'d': 'v'}}]", 1 },
 	{ "list: one of libpod's",
 	  "[{'Id': '" ID "', 'Names': ['x'], 'State': 'removing', 'Created': '1970-01-01T01:00:07.25+01:00', "
-			 "'Labels': {'d': 'v'}}]",
+	  "'Labels': {'d': 'v'}}]",
 	  1 },
 	{ "list: one of libpod's in UTC",
 	  "[{'Id': '" ID

@@ -37,10 +37,10 @@
 static char zeros[512];
 
 #define PLACE "/tmp/hostile-place"
-#define CALL(name, ...)                                    \
-	static long call_##name(void)                      \
-	{                                                  \
-		return syscall(SYS_##name, __VA_ARGS__);   \
+#define CALL(name, ...)                                  \
+	static long call_##name(void)                    \
+	{                                                \
+		return syscall(SYS_##name, __VA_ARGS__); \
 	}
 
 CALL(mount, "tmpfs", PLACE, "tmpfs", 0, NULL)
@@ -282,7 +282,8 @@ int calls_foreign(int argc, char **argv)
 	return 0;
 }
 
-/* What the kernel gave a program at execve, read from outside before it can change it; a zombie shows it too. */
+/* What the kernel gave a program at execve, read from outside before it can change it; a zombie shows it too.
+ */
 static int ids_of(char *program)
 {
 	int ready[2], input[2];
@@ -293,7 +294,10 @@ static int ids_of(char *program)
 	pid_t pid = fork();
 	if (pid == 0) {
 		char *args[] = { program, NULL };
+		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 		dup2(input[0], STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+		dup2(null, STDERR_FILENO);
 		execv(program, args);
 		(void)!write(ready[1], "x", 1);
 		_exit(127);

@@ -10,29 +10,14 @@ static const struct {
 	const char *name;
 	attack_fn *run;
 } ATTACKS[] = {
-	{ "call", calls_run },
-	{ "foreign", calls_foreign },
-	{ "ids", calls_ids },
-	{ "reach", net_reach },
-	{ "loopback", net_loopback },
-	{ "writable", walk_writable },
-	{ "spy", spy_on },
-	{ "race", spy_race },
-	{ "starts", spy_starts },
-	{ "signals", signal_all },
-	{ "oppress", signal_oppress },
-	{ "connect", agent_connect },
-	{ "bind", agent_bind },
-	{ "flood", agent_flood },
-	{ "fork", bomb_fork },
-	{ "daemons", bomb_daemons },
-	{ "memory", bomb_memory },
-	{ "shm", bomb_shm },
-	{ "ipc", bomb_ipc },
-	{ "bytes", bomb_bytes },
-	{ "files", bomb_files },
-	{ "fds", bomb_fds },
-	{ "zombies", bomb_zombies },
+	{ "call", calls_run },       { "foreign", calls_foreign },  { "ids", calls_ids },
+	{ "reach", net_reach },      { "loopback", net_loopback },  { "writable", walk_writable },
+	{ "spy", spy_on },           { "race", spy_race },          { "starts", spy_starts },
+	{ "signals", signal_all },   { "oppress", signal_oppress }, { "connect", agent_connect },
+	{ "bind", agent_bind },      { "flood", agent_flood },      { "fork", bomb_fork },
+	{ "daemons", bomb_daemons }, { "memory", bomb_memory },     { "shm", bomb_shm },
+	{ "ipc", bomb_ipc },         { "bytes", bomb_bytes },       { "files", bomb_files },
+	{ "fds", bomb_fds },         { "zombies", bomb_zombies },
 };
 
 const char *word_of(int sys)

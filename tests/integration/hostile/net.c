@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
 #include <poll.h>
@@ -26,17 +25,17 @@ static const struct {
 };
 
 /* 0 when a connection stands or a datagram left. */
-static int try_way(const struct addrinfo *to, size_t way)
+static int try_way(const struct sockaddr_storage *to, size_t way)
 {
 	static const char ECHO_REQUEST[8] = { 8 };
-	int protocol = to->ai_family == AF_INET ? WAYS[way].protocol : WAYS[way].protocol6;
-	int fd = socket(to->ai_family, WAYS[way].type | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+	int protocol = to->ss_family == AF_INET ? WAYS[way].protocol : WAYS[way].protocol6;
+	int fd = socket(to->ss_family, WAYS[way].type | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
 	int sys = 0, on = 1;
 
 	if (fd < 0)
 		return errno;
 	(void)setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &on, sizeof(on));
-	if (connect(fd, to->ai_addr, to->ai_addrlen) < 0)
+	if (connect(fd, (const struct sockaddr *)to, sizeof(*to)) < 0)
 		sys = errno;
 	if (sys == EINPROGRESS) {
 		struct pollfd p = { .fd = fd, .events = POLLOUT };
@@ -51,17 +50,29 @@ static int try_way(const struct addrinfo *to, size_t way)
 	return sys;
 }
 
+static bool read_address(const char *text, struct sockaddr_storage *ret)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(80) };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(80) };
+
+	memset(ret, 0, sizeof(*ret));
+	if (inet_pton(AF_INET, text, &v4.sin_addr) == 1)
+		memcpy(ret, &v4, sizeof(v4));
+	else if (inet_pton(AF_INET6, text, &v6.sin6_addr) == 1)
+		memcpy(ret, &v6, sizeof(v6));
+	else
+		return false;
+	return true;
+}
+
 int net_reach(int argc, char **argv)
 {
-	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
-
 	for (int i = 1; i < argc; i++) {
-		struct addrinfo *to;
-		if (getaddrinfo(argv[i], "80", &hints, &to))
+		struct sockaddr_storage to;
+		if (!read_address(argv[i], &to))
 			return 64;
 		for (size_t way = 0; way < LENGTH(WAYS); way++)
-			printf("%s %s %s\n", argv[i], WAYS[way].name, word_of(try_way(to, way)));
-		freeaddrinfo(to);
+			printf("%s %s %s\n", argv[i], WAYS[way].name, word_of(try_way(&to, way)));
 	}
 	return 0;
 }

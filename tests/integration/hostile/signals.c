@@ -3,10 +3,12 @@
 #include "hostile.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,6 +22,21 @@ static void queue(pid_t pid, int sig, pid_t claimed, int code)
 	info.si_pid = claimed;
 	(void)syscall(SYS_rt_sigqueueinfo, pid, sig, &info);
 	(void)syscall(SYS_rt_tgsigqueueinfo, pid, pid, sig, &info);
+}
+
+/* The kernel sends it, on behalf of a socket that says whose it is (fcntl(2), F_SETOWN). */
+static void make_kernel_send(pid_t pid, int sig)
+{
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+		return;
+	(void)fcntl(fds[0], F_SETOWN, pid);
+	(void)fcntl(fds[0], F_SETSIG, sig);
+	(void)fcntl(fds[0], F_SETFL, O_ASYNC);
+	(void)!write(fds[1], "x", 1);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 int signal_all(int argc, char **argv)
@@ -37,6 +54,7 @@ int signal_all(int argc, char **argv)
 			queue(pid, sig, 0, SI_QUEUE); /* as if from outside of the sandbox */
 			queue(pid, sig, 0, SI_USER);
 			queue(pid, sig, 0, SI_ASYNCIO);
+			make_kernel_send(pid, sig);
 		}
 	puts("sent");
 	return 0;
@@ -47,7 +65,7 @@ static const struct {
 	int resource;
 } LIMITS[] = {
 	{ "nofile", RLIMIT_NOFILE }, { "nproc", RLIMIT_NPROC }, { "cpu", RLIMIT_CPU },
-	{ "as", RLIMIT_AS },	     { "fsize", RLIMIT_FSIZE }, { "stack", RLIMIT_STACK },
+	{ "as", RLIMIT_AS },         { "fsize", RLIMIT_FSIZE }, { "stack", RLIMIT_STACK },
 };
 
 int signal_oppress(int argc, char **argv)

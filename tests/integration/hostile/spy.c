@@ -20,18 +20,19 @@
 
 /* ---- one process ---- */
 
+/* Some files open for all and refuse the first byte. */
 static bool opens(pid_t pid, const char *file, int flags)
 {
-	char path[64], byte;
+	char path[64], byte = '0';
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
 	int fd = open(path, flags | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	/* some files open for all and refuse at the first read */
-	bool open_all_the_way = flags != O_RDONLY || read(fd, &byte, 1) >= 0;
+	ssize_t n = flags == O_RDONLY ? read(fd, &byte, 1) : write(fd, &byte, 1);
+	int sys = errno;
 	close(fd);
-	return open_all_the_way;
+	return n >= 0 || (sys != EPERM && sys != EACCES);
 }
 
 static bool reads_link(pid_t pid, const char *file)
@@ -53,11 +54,19 @@ static bool lists(pid_t pid, const char *file)
 	return dir;
 }
 
+/* Only what stands still can be let go (ptrace(2)). */
+static void let_go(pid_t pid)
+{
+	(void)waitpid(pid, NULL, __WALL);
+	(void)ptrace(PTRACE_DETACH, pid, NULL, NULL);
+}
+
 static bool seizes(pid_t pid)
 {
 	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0)
 		return false;
-	(void)ptrace(PTRACE_DETACH, pid, NULL, NULL);
+	(void)ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+	let_go(pid);
 	return true;
 }
 
@@ -65,8 +74,7 @@ static bool attaches(pid_t pid)
 {
 	if (ptrace(PTRACE_ATTACH, pid, NULL, NULL) < 0)
 		return false;
-	(void)waitpid(pid, NULL, __WALL);
-	(void)ptrace(PTRACE_DETACH, pid, NULL, NULL);
+	let_go(pid);
 	return true;
 }
 
@@ -92,10 +100,13 @@ static bool takes_descriptor(pid_t pid)
 
 int spy_on(int argc, char **argv)
 {
-	static const char *const READ[] = { "environ", "mem", "maps", "smaps", "auxv", "stack", "syscall", "personality",
-					    "io", "pagemap", "numa_maps", "map_files" };
-	static const char *const WRITE[] = { "mem", "oom_score_adj", "oom_adj", "clear_refs", "coredump_filter", "comm",
-					     "autogroup", "sched", "timerslack_ns", "attr/current", "setgroups" };
+	static const char *const READ[] = { "environ", "mem",     "maps",      "smaps",
+					    "auxv",    "stack",   "syscall",   "personality",
+					    "io",      "pagemap", "numa_maps", "map_files" };
+	static const char *const WRITE[] = { "mem",          "oom_score_adj",   "oom_adj",
+					     "clear_refs",   "coredump_filter", "comm",
+					     "autogroup",    "sched",           "timerslack_ns",
+					     "attr/current", "setgroups" };
 	static const char *const LINKS[] = { "exe", "cwd", "root", "fd/0", "fd/3", "ns/net", "ns/mnt" };
 
 	if (argc < 2)
@@ -174,8 +185,10 @@ static void hunt(struct race *r, pid_t pid)
 	bool seized = ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0;
 	bool prey = is_prey(r, pid) && has_uid(pid, r->uid);
 
-	if (seized)
-		(void)ptrace(PTRACE_DETACH, pid, NULL, NULL);
+	if (seized) {
+		(void)ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+		let_go(pid);
+	}
 	if (!prey)
 		return;
 	r->seized += seized;
