@@ -5,7 +5,6 @@
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "api/conns.h"
 #include "api/exchange.h"
@@ -102,17 +101,6 @@ static void PRINTF_LIKE(2, 0) on_message(void *ctx, const char *fmt, va_list arg
 
 /* ---- start and stop ---- */
 
-/* Each connection, engine call and agent link takes one; the usual soft limit is 1024. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static int start_daemon(struct server *s, int max_connections, struct err *e)
 {
 	/* Poll, since the library's select() stops at descriptor 1023; ITC, so that it can be quiesced. */
@@ -163,7 +151,6 @@ int server_start(const struct settings *settings, struct manager *m, struct serv
 	s->listen_fd = -1;
 	if (listen_parse(settings->listen, &address, e) || listen_open(&address, &s->listen_fd, &s->port, e))
 		return -e->code;
-	raise_descriptor_limit();
 	init_api(&s->api, settings, m, &address);
 	s->conns = conns_new(&limits);
 	if (start_daemon(s, max_connections, e))

@@ -52,7 +52,8 @@ import_image "$work/minimal.tar" "$minimal" 'ENV PATH=/bin' 'CMD ["/bin/sh"]' \
 
 # The import interface of Podman takes no HEALTHCHECK, the build interface of both does.
 mkdir "$work/health"
-printf 'FROM %s:latest\nHEALTHCHECK --interval=1s --timeout=5s CMD ["/x"]\n' "$minimal" >"$work/health/Dockerfile"
+printf 'FROM %s:latest\nHEALTHCHECK --interval=1s --timeout=5s CMD ["/x"]\nVOLUME ["/data", "/workspace"]\n' "$minimal" \
+  >"$work/health/Dockerfile"
 tar -C "$work/health" -cf "$work/health.tar" .
 build_image "$work/health.tar" "$health"
 remove_replaced

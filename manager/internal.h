@@ -183,6 +183,8 @@ int session_move(struct session *s, enum session_event ev, const char *reason, c
 /* Makes it the row of a session that has ended, whatever the store got to know of it. */
 void session_row_end(struct session_row *row);
 enum session_state session_get_state(struct session *s);
+/* A copy with texts of its own. */
+void session_row_copy(const struct session_row *from, struct session_row *to);
 void session_copy_row(struct session *s, struct session_row *ret); /* cleared by the caller */
 /* It is used now: the idle deadline moves. */
 void session_touch(struct session *s);

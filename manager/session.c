@@ -266,7 +266,7 @@ static char *copy_text(const char *text)
 	return text ? xstrdup(text) : NULL;
 }
 
-static void copy_row(const struct session_row *from, struct session_row *to)
+void session_row_copy(const struct session_row *from, struct session_row *to)
 {
 	*to = *from; /* the numbers */
 	char **texts[] = { &to->id,	   &to->name,	   &to->labels,	    &to->env,
@@ -280,7 +280,7 @@ static void copy_row(const struct session_row *from, struct session_row *to)
 void session_copy_row(struct session *s, struct session_row *ret)
 {
 	pthread_mutex_lock(&s->lock);
-	copy_row(&s->row, ret);
+	session_row_copy(&s->row, ret);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -297,7 +297,7 @@ static int next_row(struct session *s, enum session_event ev, const char *reason
 	pthread_mutex_lock(&s->lock);
 	enum session_state to = session_state_after(s->state, ev);
 	if (to != SESSION_NONE)
-		copy_row(&s->row, ret);
+		session_row_copy(&s->row, ret);
 	enum session_state from = s->state;
 	pthread_mutex_unlock(&s->lock);
 	if (to == SESSION_NONE)
@@ -398,7 +398,7 @@ int sessions_patch(struct manager *m, const char *id, const struct session_patch
 		s->row.idle_ms = row.idle_ms; /* a patch may bring it closer */
 		pthread_mutex_unlock(&s->lock);
 		struct session_row copy = { 0 };
-		copy_row(&row, &copy);
+		session_row_copy(&row, &copy);
 		take_row(s, &copy, true);
 		*ret = row;
 	} else {

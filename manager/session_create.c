@@ -128,27 +128,28 @@ static int check_engine_side(struct engine *g, const struct sandbox_spec *spec, 
 	return there ? 0 : err_field(e, "isolation", "the engine has no runtime %s", spec->runtime);
 }
 
-static int find_image(struct manager *m, struct engine *g, struct session_row *row, struct err *e)
+/* *ret_image is filled for the time of the create; its id goes into the row. */
+static int find_image(struct manager *m, struct engine *g, struct session_row *row, struct engine_image *ret_image,
+		      struct err *e)
 {
-	struct engine_image image = { 0 };
-	int r = engine_image_inspect(g, row->image, &image, e);
+	int r = engine_image_inspect(g, row->image, ret_image, e);
 	if (r == -ERR_NOT_FOUND) {
 		err_set(e, ERR_NOT_FOUND, "the engine has no image %s: build or pull it first (make image)", row->image);
 		snprintf(e->field, sizeof(e->field), "image");
 	}
 	if (r < 0)
 		return r;
-	row->image_id = xstrdup(image.id);
-	image_env_put(m->images, &image);
-	engine_image_clear(&image);
+	row->image_id = xstrdup(ret_image->id);
+	image_env_put(m->images, ret_image);
 	return 0;
 }
 
 static int check(struct manager *m, const struct session_request *rq, struct session_row *row,
-		 struct sandbox_spec *ret_spec, struct engine **ret_engine, struct err *e)
+		 struct sandbox_spec *ret_spec, struct engine_image *ret_image, struct err *e)
 {
 	enum workspace_kind kind = WORKSPACE_VOLUME;
-	struct sandbox_place places[SANDBOX_PLACES];
+	struct sandbox_places places;
+	struct engine *g = NULL;
 	int r = check_ranges(row, rq->may_be_endless, e);
 	if (r == 0)
 		r = exec_env_check(rq->env, e);
@@ -159,15 +160,16 @@ static int check(struct manager *m, const struct session_request *rq, struct ses
 	if (r < 0)
 		return r;
 	spec_of(row, kind, ret_spec);
-	r = sandbox_places(ret_spec, places, e);
+	r = sandbox_divide(ret_spec, &places, e);
 	if (r == 0)
-		r = manager_engine(m, ret_engine, e);
+		r = manager_engine(m, &g, e);
 	if (r == 0)
-		r = check_engine_side(*ret_engine, ret_spec, e);
+		r = check_engine_side(g, ret_spec, e);
 	if (r == 0)
-		r = find_image(m, *ret_engine, row, e);
+		r = find_image(m, g, row, ret_image, e);
 	ret_spec->image = row->image_id;
-	return r;
+	ret_spec->image_volumes = (const char *const *)ret_image->volumes;
+	return r == 0 ? sandbox_divide(ret_spec, &places, e) : r; /* with the image's volumes */
 }
 
 /* An image without the shell is a fine sandbox, but `command` has to be refused there. */
@@ -255,37 +257,49 @@ static int bring_up(struct manager *m, struct session *s, const struct sandbox_s
 	return r;
 }
 
+/* Gives it a token and a place in the table, and writes its row. */
+static int admit(struct manager *m, struct session_row *row, const struct caller *who, struct session **ret,
+		 char ret_token[64], struct err *e)
+{
+	char hash[ID_HASH_SIZE];
+	id_token("bst_", ret_token);
+	id_hash(ret_token, strlen(ret_token), hash);
+	row->token_hash = xstrdup(hash);
+	struct session_row own;
+	session_row_copy(row, &own);
+	struct session *s = session_new(m, &own);
+	if (!sessions_enter(m, s, (size_t)m->settings->max_sessions)) {
+		session_unref(s);
+		err_set(e, ERR_LIMIT, "there are %lld sessions already (SANDBOX_MAX_SESSIONS)",
+			(long long)m->settings->max_sessions);
+		e->retry_after_s = 5;
+		return -ERR_LIMIT;
+	}
+	struct audit_row audit = audit_of(who, "session.create", row->id, row->image, "accepted", NULL);
+	int r = store_session_insert(m->store, row, &audit, e);
+	if (r < 0) {
+		sessions_leave(m, s);
+		session_unref(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
 int sessions_create(struct manager *m, const struct session_request *rq, const struct caller *who,
 		    struct session_row *ret_row, char ret_token[64], struct err *e)
 {
-	struct session_row row;
+	_cleanup_(session_row_clear) struct session_row row = { 0 };
+	_cleanup_(engine_image_clear) struct engine_image image = { 0 };
+	_cleanup_(session_unref_cleanup_) struct session *s = NULL;
 	struct sandbox_spec spec;
-	struct engine *g = NULL;
 	fill_row(m, rq, &row);
-	int r = check(m, rq, &row, &spec, &g, e);
-	if (r < 0) {
-		session_row_clear(&row);
-		return r;
-	}
-	id_token("bst_", ret_token);
-	char hash[ID_HASH_SIZE];
-	id_hash(ret_token, strlen(ret_token), hash);
-	row.token_hash = xstrdup(hash);
-	_cleanup_(session_unref_cleanup_) struct session *s = session_new(m, &row);
-	/* spec's texts are s->row's, which only bring_up's moves replace; a copy keeps them. */
-	_cleanup_(session_row_clear) struct session_row kept = { 0 };
-	session_copy_row(s, &kept);
-	spec_of(&kept, spec.workspace, &spec);
-	if (!sessions_enter(m, s, (size_t)m->settings->max_sessions)) {
-		r = err_set(e, ERR_LIMIT, "there are %lld sessions already (SANDBOX_MAX_SESSIONS)",
-			    (long long)m->settings->max_sessions);
-		e->retry_after_s = 5;
-		return r;
-	}
-	struct audit_row audit = audit_of(who, "session.create", s->id, kept.image, "accepted", NULL);
-	r = store_session_insert(m->store, &kept, &audit, e);
+	int r = check(m, rq, &row, &spec, &image, e);
 	if (r == 0)
-		r = bring_up(m, s, &spec, who, e);
+		r = admit(m, &row, who, &s, ret_token, e);
+	if (r < 0)
+		return r;
+	r = bring_up(m, s, &spec, who, e);
 	if (r < 0) {
 		atomic_fetch_add(&m->sessions_failed, 1);
 		sessions_leave(m, s);

@@ -5,44 +5,19 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "runtime/channel_internal.h"
 
-#define READ_CHUNK (64 * 1024)
 #define READ_BUDGET (1024 * 1024) /* bytes of one link before the others get their turn */
 #define CONTROL_MAX (4 * PROTO_SPEC_MAX)
-#define EVENTS 64
-
-struct channels {
-	int epoll_fd, wake_fd;
-	pthread_t thread;
-	atomic_bool stop;
-	pthread_mutex_t lock;
-	LIST_HEAD(, channel) open;
-	/* Leaf lock: nothing is taken while it is held. */
-	pthread_mutex_t leaf;
-	SLIST_HEAD(, job) pending;
-	SLIST_HEAD(, channel) graves; /* freed by the epoll thread only, whose batch of events may name them */
-	uint8_t chunk[READ_CHUNK];    /* epoll thread */
-};
-
-static void wake(int fd)
-{
-	uint64_t one = 1;
-	(void)!write(fd, &one, sizeof(one)); /* full means that it is awake already */
-}
 
 /* ---- sending ---- */
 
 static void want_out_locked(struct channel *c, bool wanted)
 {
-	if (c->wants_out == wanted || !c->stream)
-		return;
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP | (wanted ? EPOLLOUT : 0u), .data.ptr = c };
-	if (epoll_ctl(c->all->epoll_fd, EPOLL_CTL_MOD, c->stream->fd, &ev) == 0)
+	if (c->wants_out != wanted && c->stream && channels_watch(c, EPOLL_CTL_MOD, wanted) == 0)
 		c->wants_out = wanted;
 }
 
@@ -130,7 +105,7 @@ void channel_fail_locked(struct channel *c, enum err_code code, const char *fmt,
 		snprintf(c->why.msg + used, sizeof(c->why.msg) - used, " (%s)", said);
 	}
 	c->state = CHANNEL_CLOSED;
-	epoll_ctl(c->all->epoll_fd, EPOLL_CTL_DEL, c->stream->fd, NULL);
+	(void)channels_watch(c, EPOLL_CTL_DEL, false);
 	stream_close(STEAL_PTR(c->stream));
 	struct job *j;
 	LIST_FOREACH(j, &c->jobs, entry)
@@ -155,18 +130,11 @@ void channel_unref(struct channel *c)
 {
 	if (!c || atomic_fetch_sub(&c->refs, 1) > 1)
 		return;
-	struct channels *cs = c->all;
 	channel_close(c);
-	pthread_mutex_lock(&cs->lock);
-	LIST_REMOVE(c, entry);
-	pthread_mutex_unlock(&cs->lock);
-	pthread_mutex_lock(&cs->leaf);
-	SLIST_INSERT_HEAD(&cs->graves, c, grave);
-	pthread_mutex_unlock(&cs->leaf);
-	wake(cs->wake_fd);
+	channels_bury(c);
 }
 
-static void channel_destroy(struct channel *c)
+void channel_destroy(struct channel *c)
 {
 	buf_clear(&c->in);
 	buf_clear(&c->control);
@@ -371,80 +339,38 @@ static void on_bytes(struct channel *c, const uint8_t *bytes, size_t len)
 	buf_consume(&c->in, take_frames(c, (const uint8_t *)c->in.data, c->in.len));
 }
 
-static void on_readable(struct channels *cs, struct channel *c)
+static void on_readable(struct channel *c, uint8_t *chunk, size_t size)
 {
+	c->hungry = false;
 	for (size_t got = 0; got < READ_BUDGET && c->stream;) {
-		ssize_t n = c->stream->ops->read(c->stream, cs->chunk, sizeof(cs->chunk));
+		ssize_t n = c->stream->ops->read(c->stream, chunk, size);
 		if (n == -EAGAIN)
 			return;
 		if (n <= 0) {
-			channel_fail_locked(c, ERR_SANDBOX, n ? "the link broke: %s" : "the link was closed by the other side",
+			channel_fail_locked(c, ERR_SANDBOX,
+					    n ? "the link broke: %s" : "the link was closed by the other side",
 					    n ? strerrorname_np((int)-n) : "");
 			return;
 		}
-		on_bytes(c, cs->chunk, (size_t)n);
+		on_bytes(c, chunk, (size_t)n);
 		got += (size_t)n;
 	}
-	/* Some kinds of stream buffer what epoll cannot see: come back at once. */
-	if (c->stream)
-		wake(cs->wake_fd);
+	c->hungry = c->stream != NULL;
 }
 
-/* ---- the thread ---- */
-
-void channels_notify_later(struct channels *cs, struct job *j)
+bool channel_on_ready(struct channel *c, uint32_t events, uint8_t *chunk, size_t size)
 {
-	pthread_mutex_lock(&cs->leaf);
-	if (!j->is_pending) {
-		j->is_pending = true;
-		atomic_fetch_add(&j->refs, 1);
-		SLIST_INSERT_HEAD(&cs->pending, j, pending);
-	}
-	pthread_mutex_unlock(&cs->leaf);
-	if (!pthread_equal(pthread_self(), cs->thread))
-		wake(cs->wake_fd);
+	pthread_mutex_lock(&c->lock);
+	if (c->stream && events & EPOLLOUT)
+		channel_flush_locked(c);
+	if (c->stream && events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+		on_readable(c, chunk, size);
+	bool hungry = c->hungry;
+	pthread_mutex_unlock(&c->lock);
+	return hungry;
 }
 
-static struct job *take_pending(struct channels *cs)
-{
-	pthread_mutex_lock(&cs->leaf);
-	struct job *j = SLIST_FIRST(&cs->pending);
-	if (j) {
-		SLIST_REMOVE_HEAD(&cs->pending, pending);
-		j->is_pending = false;
-	}
-	pthread_mutex_unlock(&cs->leaf);
-	return j;
-}
-
-static void run_pending(struct channels *cs)
-{
-	struct job *j;
-	while ((j = take_pending(cs))) {
-		job_notify(j);
-		job_unref(j);
-	}
-}
-
-static struct channel *take_grave(struct channels *cs)
-{
-	pthread_mutex_lock(&cs->leaf);
-	struct channel *c = SLIST_FIRST(&cs->graves);
-	if (c)
-		SLIST_REMOVE_HEAD(&cs->graves, grave);
-	pthread_mutex_unlock(&cs->leaf);
-	return c;
-}
-
-static void bury(struct channels *cs)
-{
-	struct channel *c;
-	while ((c = take_grave(cs)))
-		channel_destroy(c);
-}
-
-/* A tick is at most a second, so that time in the freezer does not count as silence. */
-static void tick_channel(struct channel *c)
+void channel_tick(struct channel *c)
 {
 	pthread_mutex_lock(&c->lock);
 	if (c->state != CHANNEL_CLOSED) {
@@ -454,86 +380,6 @@ static void tick_channel(struct channel *c)
 			channel_send_u64_locked(c, PROTO_PING, 0, 0, PROTO_F_COOKIE, ++c->cookie);
 	}
 	pthread_mutex_unlock(&c->lock);
-}
-
-static void tick(struct channels *cs)
-{
-	struct channel *c;
-	pthread_mutex_lock(&cs->lock);
-	LIST_FOREACH(c, &cs->open, entry)
-		tick_channel(c);
-	pthread_mutex_unlock(&cs->lock);
-}
-
-static void on_event(struct channels *cs, const struct epoll_event *ev)
-{
-	struct channel *c = ev->data.ptr;
-	if (!c) {
-		uint64_t count;
-		(void)!read(cs->wake_fd, &count, sizeof(count));
-		return;
-	}
-	pthread_mutex_lock(&c->lock);
-	if (c->stream && ev->events & EPOLLOUT)
-		channel_flush_locked(c);
-	if (c->stream && ev->events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-		on_readable(cs, c);
-	pthread_mutex_unlock(&c->lock);
-}
-
-static void *channels_main(void *arg)
-{
-	struct channels *cs = arg;
-	struct epoll_event events[EVENTS];
-	int64_t next_tick = clock_mono_ms() + 1000;
-	while (!atomic_load(&cs->stop)) {
-		int n = epoll_wait(cs->epoll_fd, events, EVENTS, (int)clock_left_ms(next_tick));
-		for (int i = 0; i < n; i++)
-			on_event(cs, &events[i]);
-		if (clock_mono_ms() >= next_tick) {
-			tick(cs);
-			next_tick = clock_mono_ms() + 1000;
-		}
-		run_pending(cs);
-		bury(cs);
-	}
-	run_pending(cs);
-	bury(cs);
-	return NULL;
-}
-
-int channels_new(struct channels **ret, struct err *e)
-{
-	struct channels *cs = xcalloc(1, sizeof(*cs));
-	pthread_mutex_init(&cs->lock, NULL);
-	pthread_mutex_init(&cs->leaf, NULL);
-	cs->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	cs->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = NULL };
-	if (cs->epoll_fd < 0 || cs->wake_fd < 0 || epoll_ctl(cs->epoll_fd, EPOLL_CTL_ADD, cs->wake_fd, &ev) < 0 ||
-	    pthread_create(&cs->thread, NULL, channels_main, cs) != 0) {
-		int sys = errno;
-		cleanup_close_(&cs->epoll_fd);
-		cleanup_close_(&cs->wake_fd);
-		free(cs);
-		return err_sys(e, ERR_INTERNAL, sys, "cannot start the channels' thread");
-	}
-	*ret = cs;
-	return 0;
-}
-
-void channels_free(struct channels *cs)
-{
-	if (!cs)
-		return;
-	atomic_store(&cs->stop, true);
-	wake(cs->wake_fd);
-	pthread_join(cs->thread, NULL);
-	close(cs->epoll_fd);
-	close(cs->wake_fd);
-	pthread_mutex_destroy(&cs->lock);
-	pthread_mutex_destroy(&cs->leaf);
-	free(cs);
 }
 
 /* ---- calls of other threads ---- */
@@ -567,15 +413,13 @@ static struct channel *channel_make(struct channels *cs, struct stream *s)
 	pthread_cond_init(&c->changed, &attr);
 	pthread_condattr_destroy(&attr);
 	c->stream = s;
-	c->in = BUF_INIT(READ_CHUNK + PROTO_HEADER + PROTO_PAYLOAD_MAX);
+	c->in = BUF_INIT(CHANNEL_CHUNK + PROTO_HEADER + PROTO_PAYLOAD_MAX);
 	c->control = BUF_INIT(CONTROL_MAX);
 	c->data = BUF_INIT(2 * PROTO_LINK_WINDOW);
 	c->tx_window = c->rx_window = PROTO_LINK_WINDOW;
 	c->next_job = 1;
 	LIST_INIT(&c->jobs);
-	pthread_mutex_lock(&cs->lock);
-	LIST_INSERT_HEAD(&cs->open, c, entry);
-	pthread_mutex_unlock(&cs->lock);
+	channels_enter(c);
 	return c;
 }
 
@@ -586,8 +430,7 @@ static int greet(struct channel *c, uint64_t generation, const struct timespec *
 	proto_put_u64(&w, PROTO_F_MAGIC, PROTO_MAGIC);
 	proto_put_u64(&w, PROTO_F_VERSION, PROTO_VERSION);
 	proto_put_u64(&w, PROTO_F_GENERATION, generation);
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = c };
-	if (epoll_ctl(c->all->epoll_fd, EPOLL_CTL_ADD, c->stream->fd, &ev) < 0)
+	if (channels_watch(c, EPOLL_CTL_ADD, false) < 0)
 		return err_sys(e, ERR_INTERNAL, errno, "cannot watch the link");
 	channel_send_locked(c, PROTO_HELLO, 0, 0, room, w.used);
 	while (c->state == CHANNEL_GREETING)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * channel_internal.h - what channel.c (the links and their thread) and job.c (the jobs on them)
+ * channel_internal.h - what channels.c (the thread), channel.c (a link) and job.c (the jobs on it)
  * share. Nobody else includes it.
  */
 #ifndef BERTH_CHANNEL_INTERNAL_H
@@ -66,6 +66,7 @@ struct channel {
 	struct buf data;      /* DATA frames, at most the link's window */
 	size_t data_cut;      /* bytes of data's first frame still to be sent, when it was cut */
 	bool wants_out;	      /* EPOLLOUT is asked for */
+	bool hungry;	      /* the epoll thread's: more may be had at once: reading stopped for the others' sake */
 	uint64_t tx_window;   /* link credit we hold */
 	uint64_t rx_window;   /* link credit the agent holds */
 	uint64_t rx_returned; /* received, link credit not given back yet */
@@ -99,7 +100,24 @@ void job_signal_locked(struct job *j);
 /* Calls the callback of a job; no lock held. */
 void job_notify(struct job *j);
 
+/* ---- channels.c ---- */
+
+#define CHANNEL_CHUNK (64 * 1024) /* bytes of one read */
+
+void channels_enter(struct channel *c);
+/* Adds, changes or ends the watch on the link's descriptor; 0 or -1 with errno. With c->lock held. */
+int channels_watch(struct channel *c, int op, bool out);
+/* The last reference is gone: it is freed when no event can name it any more. */
+void channels_bury(struct channel *c);
 /* Puts a job on the list of those to be notified. Any thread; the epoll thread calls them. */
 void channels_notify_later(struct channels *cs, struct job *j);
+
+/* ---- channel.c, for the epoll thread; no lock held ---- */
+
+/* True when it wants to be called again without a new event. */
+bool channel_on_ready(struct channel *c, uint32_t events, uint8_t *chunk, size_t size);
+/* Once a second at most, so that time in the freezer does not count as silence. */
+void channel_tick(struct channel *c);
+void channel_destroy(struct channel *c);
 
 #endif

@@ -75,15 +75,15 @@ static int make_place(const struct sandbox_kit *kit, const char *id, const struc
 }
 
 static int make_container(const struct sandbox_kit *kit, const struct sandbox_spec *s,
-			  const struct sandbox_place places[SANDBOX_PLACES], char ret_id[ENGINE_ID_SIZE], struct err *e)
+			  const struct sandbox_places *ps, char ret_id[ENGINE_ID_SIZE], struct err *e)
 {
-	char names[SANDBOX_PLACES][ENGINE_NAME_SIZE], name[ENGINE_NAME_SIZE];
-	struct engine_mount mounts[SANDBOX_PLACES + 1];
-	for (size_t i = 0; i < SANDBOX_PLACES; i++) {
-		volume_name(s->id, places[i].suffix, names[i]);
-		mounts[i] = (struct engine_mount){ .source = names[i], .target = places[i].path };
+	char names[SANDBOX_PLACES_MAX][ENGINE_NAME_SIZE], name[ENGINE_NAME_SIZE];
+	struct engine_mount mounts[SANDBOX_PLACES_MAX + 1];
+	for (size_t i = 0; i < ps->count; i++) {
+		volume_name(s->id, ps->at[i].suffix, names[i]);
+		mounts[i] = (struct engine_mount){ .source = names[i], .target = ps->at[i].path };
 	}
-	mounts[SANDBOX_PLACES] =
+	mounts[ps->count] =
 		(struct engine_mount){ .source = kit->agent_volume, .target = "/.berth", .read_only = true };
 	container_name(s->id, "", name);
 	const struct engine_label labels[] = LABELS(kit, s->id, "session");
@@ -101,7 +101,7 @@ static int make_container(const struct sandbox_kit *kit, const struct sandbox_sp
 		.network = s->network,
 		.runtime = s->runtime,
 		.mounts = mounts,
-		.mount_count = ARRAY_LEN(mounts),
+		.mount_count = ps->count + 1,
 		.labels = labels,
 		.label_count = ARRAY_LEN(labels),
 	};
@@ -111,12 +111,12 @@ static int make_container(const struct sandbox_kit *kit, const struct sandbox_sp
 static int build(const struct sandbox_kit *kit, const struct sandbox_spec *spec, int64_t deadline, struct sandbox *box,
 		 struct err *e)
 {
-	struct sandbox_place places[SANDBOX_PLACES];
-	int r = sandbox_places(spec, places, e);
-	for (size_t i = 0; r == 0 && i < SANDBOX_PLACES; i++)
-		r = make_place(kit, spec->id, &places[i], e);
+	struct sandbox_places ps;
+	int r = sandbox_divide(spec, &ps, e);
+	for (size_t i = 0; r == 0 && i < ps.count; i++)
+		r = make_place(kit, spec->id, &ps.at[i], e);
 	if (r == 0)
-		r = make_container(kit, spec, places, box->container, e);
+		r = make_container(kit, spec, &ps, box->container, e);
 	if (r == 0)
 		r = engine_container_start(kit->engine, box->container, e);
 	if (r == 0)

@@ -37,23 +37,30 @@ struct sandbox_spec {
 	const char *runtime; /* NULL: the engine's default */
 	enum workspace_kind workspace;
 	int64_t workspace_bytes; /* of a tmpfs */
+	const char *const *image_volumes; /* paths of the image's VOLUME lines, NULL-terminated; NULL: none */
 };
 
 /* ---- the writable places: pure ---- */
 
 struct sandbox_place {
-	const char *path, *suffix; /* suffix: of its volume's name */
+	const char *path;	    /* borrowed from the spec or a constant */
+	char suffix[12];	    /* of its volume's name */
 	int64_t size_bytes, inodes; /* 0: a plain volume, bounded by the disk only */
 };
-#define SANDBOX_PLACES 5
+#define SANDBOX_PLACES_MAX 16
+struct sandbox_places {
+	size_t count;
+	struct sandbox_place at[SANDBOX_PLACES_MAX];
+};
 
 /*
- * Divides the memory: the sum of sizes and of inodes (SANDBOX_INODE_BYTES each) and the SANDBOX_RESERVE_BYTES for the agent and one engine exec stay below
- * spec->memory_bytes. ERR_INVALID with the field limits.memory_mb or workspace.size_mb when they cannot.
+ * Divides the memory: the sum of sizes and of inodes (SANDBOX_INODE_BYTES each) and the SANDBOX_RESERVE_BYTES for the
+ * agent and one engine exec stay below spec->memory_bytes. Each VOLUME of the image becomes a small tmpfs, since engines
+ * make anonymous volumes without a bound of it. ERR_INVALID with the field limits.memory_mb, workspace.size_mb or image.
  */
 #define SANDBOX_INODE_BYTES 1280
 #define SANDBOX_RESERVE_BYTES (32ll << 20)
-int sandbox_places(const struct sandbox_spec *spec, struct sandbox_place ret[SANDBOX_PLACES], struct err *e) NODISCARD;
+int sandbox_divide(const struct sandbox_spec *spec, struct sandbox_places *ret, struct err *e) NODISCARD;
 
 /* Compares a hello with what was asked. ERR_SANDBOX names the first difference. Pure. */
 int sandbox_verify(const struct sandbox_spec *spec, const struct hello *h, struct err *e) NODISCARD;

@@ -17,27 +17,68 @@ static const struct sandbox_place at_4g[] = {
 #define WHOLE_BYTES (4096 * MIB - SANDBOX_RESERVE_BYTES)
 #define SMALLEST_BYTES (16 * MIB) /* what the tmpfs places must have to share at least */
 
-int sandbox_places(const struct sandbox_spec *spec, struct sandbox_place ret[SANDBOX_PLACES], struct err *e)
+static int64_t cost(const struct sandbox_place *p)
 {
-	struct sandbox_place ws = { SANDBOX_WORKSPACE, "workspace", 0, 0 };
-	int64_t share = spec->memory_bytes - SANDBOX_RESERVE_BYTES;
-	if (share < SMALLEST_BYTES)
-		return err_field(e, "limits.memory_mb", "must be at least %lld",
-				 (long long)((SANDBOX_RESERVE_BYTES + SMALLEST_BYTES) / MIB));
+	return p->size_bytes + p->inodes * SANDBOX_INODE_BYTES;
+}
+
+static const struct sandbox_place *find_place(const struct sandbox_places *ps, const char *path)
+{
+	for (size_t i = 0; i < ps->count; i++)
+		if (strcmp(ps->at[i].path, path) == 0)
+			return &ps->at[i];
+	return NULL;
+}
+
+/* Takes the image's own volumes and the workspace first; what is left over is shared by the others. */
+static int add_fixed(const struct sandbox_spec *spec, struct sandbox_places *ps, struct err *e)
+{
+	struct sandbox_place ws = { .path = SANDBOX_WORKSPACE, .suffix = "workspace" };
 	if (spec->workspace == WORKSPACE_TMPFS) {
 		ws.size_bytes = spec->workspace_bytes;
 		ws.inodes = MAX(ws.size_bytes / (16 * 1024), 1024);
-		share -= ws.size_bytes + ws.inodes * SANDBOX_INODE_BYTES;
 	}
-	if (share < SMALLEST_BYTES)
-		return err_field(e, "workspace.size_mb", "a tmpfs workspace counts as memory: %lld MB do not fit into %lld MB",
+	ps->at[ps->count++] = ws;
+	for (const char *const *v = spec->image_volumes; v && *v; v++) {
+		if (find_place(ps, *v))
+			continue;
+		if (ps->count == SANDBOX_PLACES_MAX)
+			return err_field(e, "image", "has more than %d volumes",
+					 SANDBOX_PLACES_MAX - (int)ARRAY_LEN(at_4g) - 1);
+		struct sandbox_place *p = &ps->at[ps->count];
+		*p = (struct sandbox_place){ .path = *v, .size_bytes = 8 * MIB, .inodes = 1024 };
+		snprintf(p->suffix, sizeof(p->suffix), "v%zu", ps->count++);
+	}
+	return 0;
+}
+
+static int not_enough(const struct sandbox_spec *spec, const struct sandbox_places *ps, struct err *e)
+{
+	if (cost(&ps->at[ARRAY_LEN(at_4g)]) > 0)
+		return err_field(e, "workspace.size_mb",
+				 "a tmpfs workspace counts as memory: %lld MB do not fit into %lld MB",
 				 (long long)(spec->workspace_bytes / MIB), (long long)(spec->memory_bytes / MIB));
+	return err_field(e, "limits.memory_mb", "is too little for the sandbox's places in memory");
+}
+
+int sandbox_divide(const struct sandbox_spec *spec, struct sandbox_places *ret, struct err *e)
+{
+	struct sandbox_places ps = { .count = ARRAY_LEN(at_4g) };
+	memcpy(ps.at, at_4g, sizeof(at_4g));
+	int r = add_fixed(spec, &ps, e);
+	if (r < 0)
+		return r;
+	int64_t share = spec->memory_bytes - SANDBOX_RESERVE_BYTES;
+	for (size_t i = ARRAY_LEN(at_4g); i < ps.count; i++)
+		share -= cost(&ps.at[i]);
+	if (share < SMALLEST_BYTES)
+		return not_enough(spec, &ps, e);
+	double part = (double)share / (double)WHOLE_BYTES;
 	for (size_t i = 0; i < ARRAY_LEN(at_4g); i++) {
-		ret[i] = at_4g[i];
-		ret[i].size_bytes = (int64_t)((double)at_4g[i].size_bytes * (double)share / (double)WHOLE_BYTES) / PAGE * PAGE;
-		ret[i].inodes = (int64_t)((double)at_4g[i].inodes * (double)share / (double)WHOLE_BYTES);
+		ps.at[i].size_bytes = (int64_t)((double)at_4g[i].size_bytes * part) / PAGE * PAGE;
+		ps.at[i].inodes = (int64_t)((double)at_4g[i].inodes * part);
 	}
-	ret[SANDBOX_PLACES - 1] = ws;
+	*ret = ps;
 	return 0;
 }
 
@@ -110,22 +151,14 @@ static int verify_place(const struct sandbox_place *p, const struct hello *h, st
 	return 0;
 }
 
-static bool is_place(const struct sandbox_place places[SANDBOX_PLACES], const char *path)
-{
-	for (size_t i = 0; i < SANDBOX_PLACES; i++)
-		if (strcmp(places[i].path, path) == 0)
-			return true;
-	return false;
-}
-
 static int verify_mounts(const struct sandbox_spec *spec, const struct hello *h, struct err *e)
 {
-	struct sandbox_place places[SANDBOX_PLACES];
-	int r = sandbox_places(spec, places, e);
-	for (size_t i = 0; r == 0 && i < SANDBOX_PLACES; i++)
-		r = verify_place(&places[i], h, e);
+	struct sandbox_places ps;
+	int r = sandbox_divide(spec, &ps, e);
+	for (size_t i = 0; r == 0 && i < ps.count; i++)
+		r = verify_place(&ps.at[i], h, e);
 	for (size_t i = 0; r == 0 && i < h->mount_count; i++)
-		if (!is_place(places, h->mounts[i].path) && h->mounts[i].write_errno == 0)
+		if (!find_place(&ps, h->mounts[i].path) && h->mounts[i].write_errno == 0)
 			r = err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s can be written", h->mounts[i].path);
 	return r;
 }

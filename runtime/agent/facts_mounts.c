@@ -26,14 +26,19 @@ struct mount {
 	char *path, *fstype;
 };
 
+static bool is_octal(const char *at)
+{
+	return at[0] >= '0' && at[0] <= '3' && at[1] >= '0' && at[1] <= '7' && at[2] >= '0' && at[2] <= '7';
+}
+
 /* "\040" and its like stand for blanks in a path (proc(5)). */
 static void unescape(char *text)
 {
 	char *to = text;
 
 	for (const char *at = text; *at; at++) {
-		if (at[0] == '\\' && at[1] && at[2] && at[3]) {
-			*to++ = (char)((at[1] - '0') << 6 | (at[2] - '0') << 3 | (at[3] - '0'));
+		if (at[0] == '\\' && is_octal(at + 1)) {
+			*to++ = (char)((at[1] - '0') * 64 + (at[2] - '0') * 8 + (at[3] - '0'));
 			at += 3;
 		} else {
 			*to++ = *at;

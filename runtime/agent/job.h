@@ -144,10 +144,10 @@ void job_launch(struct job *j);
 void job_fail_start(struct job *j, int sys, const char *detail);
 void job_release(struct job *j);
 int64_t job_clock_us(void);
-void job_on_output(void *stream, uint32_t events);
-void job_on_input(void *job, uint32_t events);
-void job_on_exec(void *job, uint32_t events);
-void job_on_report(void *job, uint32_t events);
+void job_on_output(void *ctx, uint32_t events); /* ctx is the job, as in the next */
+void job_on_input(void *ctx, uint32_t events);
+void job_on_exec(void *ctx, uint32_t events);
+void job_on_report(void *ctx, uint32_t events);
 /* Lets a stream that waited for its reader go on when there is room. */
 void job_resume_output(struct job *j);
 

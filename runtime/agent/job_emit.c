@@ -95,7 +95,8 @@ static bool emit_stream(struct job *j, int stream, struct outbox *o)
 	return true;
 }
 
-/* A round over all streams of all jobs, one frame each; the next one begins behind the last that had its turn. */
+/* A round over all streams of all jobs, one frame each; the next one begins behind the last that had its
+ * turn. */
 static bool emit_streams(struct jobs *js, struct outbox *o)
 {
 	unsigned first = js->turn;

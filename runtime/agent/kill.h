@@ -37,7 +37,8 @@ bool kill_is_active(const struct kill *k);
 /* Lets time pass: ends the grace or the killing. */
 void kill_tick(struct kill *k, int64_t now_ms);
 
-/* Acts on one picture. Strays are over when no picture shows any; a job is over when its supervisor has ended. */
+/* Acts on one picture. Strays are over when no picture shows any; a job is over when its supervisor has
+ * ended. */
 void kill_round(struct kill *k, const struct tree *t, unsigned owner);
 
 #endif

@@ -372,6 +372,18 @@ def test_jobs_take_turns(link):
     assert min(got) > max(got) / 3
 
 
+def test_frames_stay_large_when_many_jobs_share_the_window(link):
+    """Credit that comes back in small parts must not be spent in ever smaller ones."""
+    for _ in range(20):
+        link.start(argv=["cat", "/dev/zero"], keep=BLOCK)
+    sizes = []
+    while len(sizes) < 3000:
+        f = link.recv()
+        if f.type == "DATA":
+            sizes.append(len(f.payload))
+    assert sum(sizes[1000:]) / len(sizes[1000:]) >= 8192
+
+
 def test_a_ping_behind_bulk_is_answered_soon(link):
     job = link.start(argv=["cat", "/dev/zero"], keep=BLOCK)
     link.wait("DATA", job)

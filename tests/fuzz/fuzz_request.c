@@ -12,6 +12,7 @@
 #include "api/exec_json.h"
 #include "api/routes.h"
 #include "api/session_json.h"
+#include "base/base64.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "tests/fuzz/fuzz.h"
@@ -143,6 +144,12 @@ static void check_line(const char *bytes, size_t len, bool base64)
 	MUST(memchr(out.data, '\n', out.len) == out.data + out.len - 1);
 	_cleanup_json_ json_t *line = json_loadb(out.data, out.len, JSON_ALLOW_NUL, NULL);
 	MUST(line && json_object_size(line) == 2);
+	json_t *sent = json_object_get(line, "data");
+	_cleanup_free_ char *back = NULL;
+	size_t back_len = json_string_length(sent);
+	if (base64)
+		MUST(!base64_decode(json_string_value(sent), back_len, &back, &back_len, &e));
+	MUST(back_len == len && !memcmp(back ? back : json_string_value(sent), bytes, len));
 }
 
 static void check_exec(const char *body, size_t len, bool stream)
@@ -213,7 +220,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_exec(body, len, false);
 	check_exec(body, len, true);
 	check_session(body, len);
-	check_line(body, len, false);
+	if (utf8_is_valid(body, len))
+		check_line(body, len, false);
 	check_line(body, len, true);
 	request_clear(&rq);
 	return 0;

@@ -192,12 +192,12 @@ def test_the_bridge_shows_and_yields_nothing(victim):
 
 def test_a_jobs_own_child_yields_all_so_that_the_tests_above_prove_something(victim):
     seen = victim.sh(f"sleep 60 & {HOSTILE} spy $!; kill $!").split()
-    assert {"read:environ", "read:mem", "link:exe", "list:fd", "seize", "attach", "process_vm_readv"} <= set(seen)
+    assert {"read:environ", "read:mem", "link:exe", "list:fd", "seize", "attach"} <= set(seen)
 
 
-def race(victim, comm, uid, during):
+def race(victim, comm, argument, during):
     """How many processes the attacker saw appear, and how many it seized."""
-    job = victim.start(f"rm -f /tmp/stop; exec {HOSTILE} race {comm} {uid} /tmp/stop", timeout_s=180)
+    job = victim.start(f"rm -f /tmp/stop; exec {HOSTILE} race {comm} {argument} /tmp/stop", timeout_s=180)
     wait_for(lambda: "hostile" in victim.processes())
     during()
     victim.sh("touch /tmp/stop")
@@ -207,13 +207,13 @@ def race(victim, comm, uid, during):
 
 
 def test_100_starts_of_the_agents_program_cannot_be_seized(victim):
-    seen, seized = race(victim, "berth-agent", 10001, lambda: victim.attack("starts", 100, "/.berth/berth-agent", "version"))
+    seen, seized = race(victim, "berth-agent", "version", lambda: victim.attack("starts", 100, "/.berth/berth-agent", "version"))
     assert seen > 0 and seized == 0
 
 
 def test_starts_of_a_readable_program_are_seized_so_that_the_races_prove_something(victim):
     victim.sh(f"cp {HOSTILE} /tmp/prey")
-    seen, seized = race(victim, "prey", 10001, lambda: victim.attack("starts", 100, "/tmp/prey"))
+    seen, seized = race(victim, "prey", "x", lambda: victim.attack("starts", 100, "/tmp/prey", "x"))
     assert seen > 0 and seized > 0
 
 
@@ -227,7 +227,7 @@ def kill_bridges(victim, count):
 
 
 def test_100_starts_of_the_bridge_cannot_be_seized(victim):
-    seen, seized = race(victim, "berth-agent", BRIDGE_UID, lambda: kill_bridges(victim, 100))
+    seen, seized = race(victim, "berth-agent", "bridge", lambda: kill_bridges(victim, 100))
     assert seen >= 90 and seized == 0
 
 

@@ -138,10 +138,12 @@ def test_an_image_without_bash_says_so_and_runs_programs(berthd):
     berthd.call("DELETE", f"/v1/sessions/{s['id']}")
 
 
-def test_an_image_with_a_healthcheck_has_none_in_a_session(berthd, engine):
+def test_an_image_with_a_healthcheck_and_volumes_is_as_hard_as_any(berthd, engine):
     s = berthd.create(image="localhost/berth/test-health:latest", limits={"memory_mb": 128})
-    config = engine.inspect(berthd.container_of(s["id"]))["Config"]
-    assert (config.get("Healthcheck") or {"Test": ["NONE"]})["Test"] == ["NONE"]
+    inspect = engine.inspect(berthd.container_of(s["id"]))
+    assert (inspect["Config"].get("Healthcheck") or {"Test": ["NONE"]})["Test"] == ["NONE"]
+    assert berthd.sh(s["id"], ["sh", "-c", "touch /data/x && stat -f -c %T /data"]) == "tmpfs\n"
+    assert all(m["Type"] != "volume" or m["Name"].startswith("berth-") for m in inspect["Mounts"])
     berthd.call("DELETE", f"/v1/sessions/{s['id']}")
 
 

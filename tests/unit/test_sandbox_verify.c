@@ -16,7 +16,7 @@ static const struct sandbox_spec asked = {
 /* A hello that is exactly as asked. */
 static void good(struct hello *h)
 {
-	struct sandbox_place places[SANDBOX_PLACES];
+	struct sandbox_places ps;
 	struct err e;
 	*h = (struct hello){
 		.version = PROTO_VERSION,
@@ -31,18 +31,18 @@ static void good(struct hello *h)
 		.memory_max = 512 * MIB,
 		.cpu_milli = 1500,
 		.shm_rmid_forced = 1,
-		.mount_count = SANDBOX_PLACES,
 		.interface_count = 1,
 		.interfaces = { "lo" },
 	};
-	assert_int_equal(sandbox_places(&asked, places, &e), 0);
-	for (size_t i = 0; i < SANDBOX_PLACES; i++) {
+	assert_int_equal(sandbox_divide(&asked, &ps, &e), 0);
+	h->mount_count = ps.count;
+	for (size_t i = 0; i < ps.count; i++) {
 		struct hello_mount *m = &h->mounts[i];
-		snprintf(m->path, sizeof(m->path), "%s", places[i].path);
-		snprintf(m->fstype, sizeof(m->fstype), "%s", places[i].size_bytes ? "tmpfs" : "ext4");
-		m->size_bytes = (uint64_t)places[i].size_bytes;
-		m->inodes = (uint64_t)places[i].inodes;
-		m->flags = places[i].size_bytes ? PROTO_MOUNT_NOSUID | PROTO_MOUNT_NODEV : 0;
+		snprintf(m->path, sizeof(m->path), "%s", ps.at[i].path);
+		snprintf(m->fstype, sizeof(m->fstype), "%s", ps.at[i].size_bytes ? "tmpfs" : "ext4");
+		m->size_bytes = (uint64_t)ps.at[i].size_bytes;
+		m->inodes = (uint64_t)ps.at[i].inodes;
+		m->flags = ps.at[i].size_bytes ? PROTO_MOUNT_NOSUID | PROTO_MOUNT_NODEV : 0;
 	}
 }
 
@@ -148,20 +148,29 @@ static void verify_test(void **state)
 		assert_non_null(strstr(e.msg, row->says));
 }
 
+/* One of them is a place of ours already. */
+static const char *const some_volumes[] = { "/data", "/tmp", "/var/lib/db", "/cache", NULL };
+static const char *const many_volumes[] = { "/1", "/2", "/3", "/4",  "/5",  "/6",  "/7",
+					    "/8", "/9", "/10", "/11", "/12", "/13", NULL };
+
 static const struct budget_row {
 	const char *name;
 	int64_t memory_mb;
 	enum workspace_kind kind;
 	int64_t workspace_mb;
 	const char *field; /* NULL: fits */
+	const char *const *image_volumes;
 } budgets[] = {
-	{ "4096 MB divide", 4096, WORKSPACE_VOLUME, 0, NULL },
-	{ "64 MB divide", 64, WORKSPACE_VOLUME, 0, NULL },
-	{ "a terabyte divides", 1024 * 1024, WORKSPACE_VOLUME, 0, NULL },
-	{ "a tmpfs workspace counts", 1024, WORKSPACE_TMPFS, 512, NULL },
-	{ "too little memory names its field", 40, WORKSPACE_VOLUME, 0, "limits.memory_mb" },
-	{ "a tmpfs workspace of all memory names its field", 1024, WORKSPACE_TMPFS, 1024, "workspace.size_mb" },
-	{ "a tmpfs workspace of a petabyte names its field", 1024, WORKSPACE_TMPFS, 1ll << 30, "workspace.size_mb" },
+	{ "4096 MB divide", 4096, WORKSPACE_VOLUME, 0, NULL, NULL },
+	{ "64 MB divide", 64, WORKSPACE_VOLUME, 0, NULL, NULL },
+	{ "a terabyte divides", 1024 * 1024, WORKSPACE_VOLUME, 0, NULL, NULL },
+	{ "a tmpfs workspace counts", 1024, WORKSPACE_TMPFS, 512, NULL, NULL },
+	{ "too little memory names its field", 40, WORKSPACE_VOLUME, 0, "limits.memory_mb", NULL },
+	{ "a tmpfs workspace of all memory names its field", 1024, WORKSPACE_TMPFS, 1024, "workspace.size_mb", NULL },
+	{ "an image's volumes count", 256, WORKSPACE_VOLUME, 0, NULL, some_volumes },
+	{ "an image's volumes may be too much for little memory", 64, WORKSPACE_VOLUME, 0, "limits.memory_mb", some_volumes },
+	{ "too many volumes name the image", 4096, WORKSPACE_VOLUME, 0, "image", many_volumes },
+	{ "a tmpfs workspace of a petabyte names its field", 1024, WORKSPACE_TMPFS, 1ll << 30, "workspace.size_mb", NULL },
 };
 
 /* The promise of sandbox_places(): sizes, inodes and the reserve together stay below the memory. */
@@ -169,22 +178,23 @@ static void budget_test(void **state)
 {
 	const struct budget_row *row = *state;
 	struct sandbox_spec spec = asked;
-	struct sandbox_place places[SANDBOX_PLACES];
+	struct sandbox_places ps;
 	struct err e = { 0 };
 	spec.memory_bytes = row->memory_mb * MIB;
 	spec.workspace = row->kind;
+	spec.image_volumes = row->image_volumes;
 	spec.workspace_bytes = row->workspace_mb * MIB;
-	int r = sandbox_places(&spec, places, &e);
+	int r = sandbox_divide(&spec, &ps, &e);
 	assert_int_equal(r, row->field ? -ERR_INVALID : 0);
 	if (row->field) {
 		assert_string_equal(e.field, row->field);
 		return;
 	}
 	int64_t sum = SANDBOX_RESERVE_BYTES;
-	for (size_t i = 0; i < SANDBOX_PLACES; i++) {
-		sum += places[i].size_bytes + places[i].inodes * SANDBOX_INODE_BYTES;
-		assert_int_equal(places[i].size_bytes % 4096, 0);
-		assert_true(!places[i].size_bytes || places[i].inodes >= 16);
+	for (size_t i = 0; i < ps.count; i++) {
+		sum += ps.at[i].size_bytes + ps.at[i].inodes * SANDBOX_INODE_BYTES;
+		assert_int_equal(ps.at[i].size_bytes % 4096, 0);
+		assert_true(!ps.at[i].size_bytes || ps.at[i].inodes >= 16);
 	}
 	assert_true(sum < spec.memory_bytes);
 }

@@ -141,49 +141,50 @@ int spy_on(int argc, char **argv)
 /* ---- the race: whoever appears is seized at once ---- */
 
 struct race {
-	const char *comm;
-	uid_t uid;
+	const char *comm, *argument;
 	unsigned seen, seized;
 	pid_t last;
 };
 
-static bool is_prey(const struct race *r, pid_t pid)
+static bool reads(pid_t pid, const char *file, char *text, size_t size)
 {
-	char path[64], name[32] = { 0 };
+	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	ssize_t n = read(fd, name, sizeof(name) - 1);
-	close(fd);
-	if (n <= 0)
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n > 0)
+		text[n] = '\0';
+	return n > 0;
+}
+
+static bool looks_like_prey(const struct race *r, pid_t pid)
+{
+	char name[32];
+
+	if (!reads(pid, "comm", name, sizeof(name)))
 		return false;
 	name[strcspn(name, "\n")] = '\0';
 	return strcmp(name, r->comm) == 0;
 }
 
-/* Not dumpable: /proc gives its files to root, whoever it is. */
-static bool has_uid(pid_t pid, uid_t uid)
+/* Not a fork of it on its way to become something else, as a supervisor's child is. */
+static bool is_prey(const struct race *r, pid_t pid)
 {
-	char path[64], line[128];
-	unsigned found = 0;
+	char words[256];
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	FILE *status = fopen(path, "re");
-	while (status && fgets(line, sizeof(line), status))
-		if (sscanf(line, "Uid: %u", &found) == 1)
-			break;
-	if (status)
-		fclose(status);
-	return found == uid;
+	if (!looks_like_prey(r, pid) || !reads(pid, "cmdline", words, sizeof(words)))
+		return false;
+	return strcmp(words + strlen(words) + 1, r->argument) == 0;
 }
 
-/* Strikes before it looks whom it struck: the door is open shortly if at all. */
+/* Strikes before it looks whom it struck: the door is open shortly, if at all. */
 static void hunt(struct race *r, pid_t pid)
 {
 	bool seized = ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0;
-	bool prey = is_prey(r, pid) && has_uid(pid, r->uid);
+	bool prey = is_prey(r, pid);
 
 	if (seized) {
 		(void)ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
@@ -203,7 +204,8 @@ static void look_round(struct race *r, pid_t self)
 
 	while (proc && (entry = readdir(proc))) {
 		pid_t pid = (pid_t)number_of(entry->d_name);
-		if (isdigit((unsigned char)entry->d_name[0]) && pid != self && pid != 1 && is_prey(r, pid))
+		if (isdigit((unsigned char)entry->d_name[0]) && pid != self && pid != 1 &&
+		    looks_like_prey(r, pid))
 			hunt(r, pid);
 	}
 	if (proc)
@@ -214,7 +216,7 @@ int spy_race(int argc, char **argv)
 {
 	if (argc < 4)
 		return 64;
-	struct race r = { .comm = argv[1], .uid = (uid_t)number_of(argv[2]) };
+	struct race r = { .comm = argv[1], .argument = argv[2] };
 	puts("ready");
 	while (access(argv[3], F_OK) != 0)
 		look_round(&r, getpid());
