@@ -10,9 +10,8 @@ struct manager;
 struct server;
 
 /*
- * Listens on s->listen and serves. Both arguments are borrowed until server_stop(). Also raises the soft
- * limit of open files to the hard one. ERR_CONFLICT: the port is in use; ERR_INVALID: the address is none of
- * ours.
+ * Listens on s->listen and serves. Both arguments are borrowed until server_stop(). ERR_CONFLICT: the port is
+ * in use; ERR_INVALID: the address is none of ours.
  */
 int server_start(const struct settings *s, struct manager *m, struct server **ret, struct err *e) NODISCARD;
 

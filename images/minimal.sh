@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds two tiny images for the tests into the engine named by SANDBOX_ENGINE (found as build.sh does):
 #   localhost/berth/test-minimal:latest  a static busybox: sh but no bash, no /workspace, no user but root
-#   localhost/berth/test-health:latest   the same with a HEALTHCHECK that runs /x, which would be an agent's way in
+#   localhost/berth/test-health:latest   the same with a HEALTHCHECK that runs /x and two VOLUMEs
 # Does nothing when both were made by this version of the script.
 set -euo pipefail
 images=$(cd "${BASH_SOURCE[0]%/*}" && pwd)

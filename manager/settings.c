@@ -407,7 +407,3 @@ int settings_load(int argc, char **argv, struct settings *ret, enum settings_act
 	return rc;
 }
 
-const char *settings_pass_env(const char *name)
-{
-	return setting_is_secret_env(name) ? NULL : variable(name);
-}

@@ -36,11 +36,6 @@ struct settings {
 	int64_t idle_s;        /* SANDBOX_IDLE 900 */
 	int64_t workspace_mb;  /* SANDBOX_WORKSPACE_MB 10240 */
 	char *workspace;       /* SANDBOX_WORKSPACE /workspace: where commands start */
-	char *networks;        /* SANDBOX_NETWORKS: comma list of engine networks a session may ask for */
-	char *mounts;          /* SANDBOX_MOUNTS: NAME=HOST:PATH:ro, comma list */
-	char *pass_env;        /* SANDBOX_PASS_ENV: names of variables of berthd that jobs get */
-	char *host_workspaces; /* SANDBOX_HOST_WORKSPACES: NAME=HOST, comma list, for workspace {kind: host}
-				*/
 	int64_t max_sessions;  /* SANDBOX_MAX_SESSIONS 1000 */
 	/* commands */
 	int64_t default_timeout_s; /* SANDBOX_DEFAULT_TIMEOUT 120 */
@@ -88,8 +83,5 @@ void settings_help(FILE *out);
 void settings_markdown(FILE *out);
 void settings_print(const struct settings *s, FILE *out);
 
-/* The value of a variable of berthd's own environment for SANDBOX_PASS_ENV; NULL when unset; never one of
- * Berth's secrets. */
-const char *settings_pass_env(const char *name);
 
 #endif

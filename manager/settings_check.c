@@ -181,69 +181,6 @@ int setting_check_origins(const char *text, struct err *e)
 	return check_list(text, is_origin, "a comma list of origins such as https://example.org", e);
 }
 
-/* The host's own network would undo the sandbox, and "container:" another's. */
-static bool is_network(const char *item)
-{
-	return is_name(item, strlen(item), 128, "_.-") && strcmp(item, "host") != 0;
-}
-
-int setting_check_networks(const char *text, struct err *e)
-{
-	return check_list(text, is_network, "a comma list of the engine's networks, host not among them", e);
-}
-
-/* NAME=/HOST, with ":" in HOST only if it may; returns what follows the name or NULL. */
-static const char *named_path(const char *item)
-{
-	const char *equals = strchr(item, '=');
-	return equals && is_name(item, (size_t)(equals - item), 63, "_.-") && is_path(equals + 1) ? equals + 1
-												  : NULL;
-}
-
-static bool is_mount(const char *item)
-{
-	const char *host = named_path(item);
-	const char *path = host ? strchr(host, ':') : NULL;
-	const char *mode = path ? strchr(path + 1, ':') : NULL;
-	if (!mode || strcmp(mode, ":ro") != 0)
-		return false;
-	_cleanup_free_ char *inside = xstrndup(path + 1, (size_t)(mode - path - 1)),
-			    *outside = xstrndup(host, (size_t)(path - host));
-	return is_path(inside) && is_path(outside) && inside[1];
-}
-
-int setting_check_mounts(const char *text, struct err *e)
-{
-	return check_list(text, is_mount, "a comma list of NAME=/HOST:/PATH:ro", e);
-}
-
-static bool is_host_workspace(const char *item)
-{
-	const char *host = named_path(item);
-	return host && host[1] && !strchr(host, ':');
-}
-
-int setting_check_host_workspaces(const char *text, struct err *e)
-{
-	return check_list(text, is_host_workspace, "a comma list of NAME=/HOST", e);
-}
-
-static bool is_variable(const char *item)
-{
-	if (isdigit((unsigned char)*item))
-		return false;
-	for (const char *p = item; *p; p++)
-		if (!isalnum((unsigned char)*p) && *p != '_')
-			return false;
-	return !setting_is_secret_env(item);
-}
-
-int setting_check_pass_env(const char *text, struct err *e)
-{
-	return check_list(text, is_variable, "a comma list of variables, Berth's own secrets not among them",
-			  e);
-}
-
 bool setting_is_secret_env(const char *name)
 {
 	for (size_t i = 0; i < settings_count; i++) {

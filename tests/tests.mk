@@ -117,6 +117,8 @@ engine: $(OUT)/tests/engine/test_engine
 	$(Q)docker=$$(tests/engines/docker.sh start) && podman=$$(tests/engines/podman.sh start) && \
 	  tests/engine/run.sh $< $$docker $$podman
 
+include tests/bench/bench.mk
+
 .PHONY: test
 test: ## everything above and the agent, engine and integration tests on a real Docker and Podman
 	$(Q)tests/run.sh

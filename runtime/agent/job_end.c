@@ -173,8 +173,33 @@ static void end_job(struct job *j)
 	job_resume_output(j); /* what a descendant still writes is drained from now on */
 }
 
+static void take_picture(struct jobs *js)
+{
+	pid_t supervisors[PROTO_JOBS_MAX];
+
+	for (unsigned i = 0; i < PROTO_JOBS_MAX; i++)
+		supervisors[i] = js->all[i].supervisor;
+	tree_scan(&js->tree, supervisors, PROTO_JOBS_MAX);
+}
+
+/*
+ * What a command left running may stay, but not be all there is: a bomb whose command has ended has no
+ * timeout any more, and would keep every later command out. So when there are no processes left, the
+ * leftovers that hold most of them go.
+ */
+static void clear_leftovers(struct jobs *js)
+{
+	take_picture(js);
+	for (unsigned i = 0; i < PROTO_JOBS_MAX; i++)
+		if (js->all[i].state == JOB_ENDED && js->all[i].supervisor > 0 &&
+		    tree_count(&js->tree, i) > js->tree.count / 2)
+			kill_begin(&js->all[i].kill, js->loop->now_ms, 0);
+}
+
 void job_fail_start(struct job *j, int sys, const char *detail)
 {
+	if (sys == EAGAIN)
+		clear_leftovers(j->table);
 	loop_close(j->table->loop, &j->exec);
 	for (int s = 0; s < 2; s++)
 		loop_close(j->table->loop, &j->out[s].pipe);
@@ -221,15 +246,6 @@ static uint64_t wall_us(const struct job *j)
 	if (j->go_us == 0)
 		return 0;
 	return (uint64_t)((j->left ? j->left_us : job_clock_us()) - j->go_us);
-}
-
-static void take_picture(struct jobs *js)
-{
-	pid_t supervisors[PROTO_JOBS_MAX];
-
-	for (unsigned i = 0; i < PROTO_JOBS_MAX; i++)
-		supervisors[i] = js->all[i].supervisor;
-	tree_scan(&js->tree, supervisors, PROTO_JOBS_MAX);
 }
 
 static unsigned count_lingering(struct job *j)

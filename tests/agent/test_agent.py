@@ -712,6 +712,7 @@ def test_a_child_of_a_bridge_user_is_refused(shared):
 
 def test_bridges_that_say_nothing_do_not_keep_others_out(sandbox):
     silent = [Link(sandbox, hello=False) for _ in range(8)]
+    wait_for(lambda: sum(link.process.poll() is not None for link in silent) == 4)
     assert Link(sandbox).run(argv=["true"]).code == 0
     for link in silent:
         link.close()

@@ -10,4 +10,4 @@ $(OUT)/tests/bench/client: $(BENCH_SRC:%.c=$(OBJ)/%.o) $(OUT)/libberth.a
 
 .PHONY: bench
 bench: all $(OUT)/tests/bench/client ## what it costs, as ratios (BENCH_ENGINE=docker|podman, BENCH_QUICK=1)
-	$(Q)/usr/bin/python3 tests/bench/bench.py
+	$(Q)BERTH_BUILD=$(abspath $(OUT)) /usr/bin/python3 tests/bench/bench.py

@@ -134,7 +134,8 @@ static void spawn_and_wait(char *const argv[])
 
 static void run_spawn(struct lane *l)
 {
-	static char *const argv[] = { "bash", "-c", ":", NULL };
+	static char bash[] = "bash", c[] = "-c", nothing[] = ":";
+	static char *const argv[] = { bash, c, nothing, NULL };
 	(void)l;
 	spawn_and_wait(argv);
 }

@@ -1,6 +1,7 @@
-# The HTTP server over a manager without an engine, for tests/http; included by tests/tests.mk or given to make by -f.
+# Hostile and ordinary clients against the HTTP server over a manager without an engine. MODE=asan and MODE=tsan work too;
+# with BERTH_URL and BERTH_TOKEN set, pytest in tests/http asks that berthd instead.
 
-HTTP_SRC := tests/http/guard_server.c tests/http/fake_manager.c
+HTTP_SRC := $(wildcard tests/http/*.c)
 HTTP_LIB := $(patsubst %.c,$(OBJ)/%.o,$(wildcard base/*.c) $(wildcard api/*.c))
 
 $(OUT)/tests/http/guard_server: $(HTTP_SRC:%.c=$(OBJ)/%.o) $(HTTP_LIB)
@@ -8,5 +9,5 @@ $(OUT)/tests/http/guard_server: $(HTTP_SRC:%.c=$(OBJ)/%.o) $(HTTP_LIB)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 .PHONY: http
-http: $(OUT)/tests/http/guard_server ## hostile clients against the HTTP server (no engine needed)
-	$(Q)GUARD_SERVER=$< /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/http
+http: $(OUT)/tests/http/guard_server ## hostile clients against the HTTP server; needs no engine
+	$(Q)GUARD_SERVER=$< setarch -R /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/http

@@ -217,8 +217,14 @@ def test_starts_of_a_readable_program_are_seized_so_that_the_races_prove_somethi
     assert seen > 0 and seized > 0
 
 
+def start_bridges(victim, count):
+    """Bridges as the daemon starts them."""
+    for _ in range(count):
+        engine_exec(victim.engine, victim.container, ["/.berth/berth-agent", "bridge"], f"{BRIDGE_UID}:{BRIDGE_UID}")
+
+
 def kill_bridges(victim, count):
-    """Kills the bridge from outside, and waits until the daemon has opened another."""
+    """Kills the bridge from outside, and waits until the daemon has opened another; ever later, if that goes on."""
     for _ in range(count):
         old = wait_for(victim.bridge)
         os.kill(old, signal.SIGKILL)
@@ -227,8 +233,13 @@ def kill_bridges(victim, count):
 
 
 def test_100_starts_of_the_bridge_cannot_be_seized(victim):
-    seen, seized = race(victim, "berth-agent", "bridge", lambda: kill_bridges(victim, 100))
+    seen, seized = race(victim, "berth-agent", "bridge", lambda: start_bridges(victim, 100))
     assert seen >= 90 and seized == 0
+
+
+def test_a_job_outlives_its_bridge_and_cannot_seize_the_next_ones(victim):
+    seen, seized = race(victim, "berth-agent", "bridge", lambda: kill_bridges(victim, 5))
+    assert seen >= 5 and seized == 0
 
 
 # ---- signals ----

@@ -11,7 +11,7 @@ from hostile import HOSTILE, PLACES
 
 FORK_BOMBS = {
     "forks": f"exec {HOSTILE} fork",
-    "forks that leave their parents": f"exec {HOSTILE} daemons",
+    "forks that leave their parents": f"{HOSTILE} daemons; exec sleep 1000",
     "a shell's fork bomb": "bomb() { bomb | bomb & }; bomb; wait",
     "forks that ignore signals": f"trap '' TERM HUP INT; {HOSTILE} fork",
     "stopped forks": f"{HOSTILE} fork & while :; do kill -STOP -1; done 2>/dev/null",
@@ -25,6 +25,16 @@ def test_a_timeout_ends_in_seconds(victim, bomb):
     assert time.monotonic() - began < 15
     # one that hits its own supervisor ends earlier
     assert reply["reason"] == "timeout" and reply["timed_out"] or reply.get("detail") == "supervisor killed"
+
+
+@pytest.mark.parametrize("bomb", ["fork", "daemons"])
+def test_a_bomb_that_a_command_leaves_behind_is_cleared_away_for_the_next(victim, bomb):
+    left = victim.sh(f"{HOSTILE} {bomb} >/dev/null 2>&1 & sleep 0.5", timeout_s=10)
+
+    def over():
+        """a command runs again"""
+        return victim.exec("exec true")["exit_code"] == 0
+    assert left == "" and wait_for(over, 15)
 
 
 def test_a_full_process_table_is_said_and_is_over_with_its_job(victim):

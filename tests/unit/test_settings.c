@@ -152,16 +152,6 @@ static const struct taken_row taken[] = {
 	  "ttl",
 	  "5s",
 	  "file" },
-	{ "mounts",
-	  { .env = { "SANDBOX_MOUNTS=a=/x/y:/home/sandbox/.npmrc:ro, b=/z:/etc/q:ro" } },
-	  "mounts",
-	  "a=/x/y:/home/sandbox/.npmrc:ro, b=/z:/etc/q:ro",
-	  "SANDBOX_MOUNTS" },
-	{ "host workspaces",
-	  { .env = { "SANDBOX_HOST_WORKSPACES=a=/srv/a" } },
-	  "host_workspaces",
-	  "a=/srv/a",
-	  "SANDBOX_HOST_WORKSPACES" },
 	{ "other variables are not ours",
 	  { .env = { "MAX_EXECUTION_TIME=300", "BERTH_TOKEN=x" } },
 	  "ttl",
@@ -296,38 +286,6 @@ static const struct refused_row refused[] = {
 	  { .env = { "DOCKER_HOST=ssh://x" } },
 	  "SANDBOX_ENGINE",
 	  "engine (DOCKER_HOST): must be unix" },
-	{ "the host's network",
-	  { .env = { "SANDBOX_NETWORKS=a, host" } },
-	  "SANDBOX_NETWORKS",
-	  "not \"host\"" },
-	{ "another container's network",
-	  { .env = { "SANDBOX_NETWORKS=container:x" } },
-	  "SANDBOX_NETWORKS",
-	  "must be" },
-	{ "a mount that may be written",
-	  { .env = { "SANDBOX_MOUNTS=a=/x:/y:rw" } },
-	  "SANDBOX_MOUNTS",
-	  "NAME=/HOST:/PATH:ro" },
-	{ "a mount over the root",
-	  { .env = { "SANDBOX_MOUNTS=a=/x:/:ro" } },
-	  "SANDBOX_MOUNTS",
-	  "NAME=/HOST:/PATH:ro" },
-	{ "a mount that steps upwards",
-	  { .env = { "SANDBOX_MOUNTS=a=/x/..:/y:ro" } },
-	  "SANDBOX_MOUNTS",
-	  "NAME=/HOST:/PATH:ro" },
-	{ "the host's root as a workspace",
-	  { .env = { "SANDBOX_HOST_WORKSPACES=a=/" } },
-	  "SANDBOX_HOST_WORKSPACES",
-	  "NAME=/HOST" },
-	{ "a passed variable that is none",
-	  { .env = { "SANDBOX_PASS_ENV=A,B-C" } },
-	  "SANDBOX_PASS_ENV",
-	  "not \"B-C\"" },
-	{ "a passed variable that is our secret",
-	  { .env = { "SANDBOX_PASS_ENV=SANDBOX_ADMIN_TOKEN" } },
-	  "SANDBOX_PASS_ENV",
-	  "secrets" },
 	{ "a log format that is none",
 	  { .env = { "ATLAS_LOG_FORMAT=xml" } },
 	  "ATLAS_LOG_FORMAT",
@@ -421,20 +379,6 @@ static void open_file_with_a_secret(void **state)
 	assert_int_equal(settings_load(3, argv, &s, &action, &e), -ERR_INVALID);
 	assert_non_null(strstr(e.msg, "chmod 600"));
 	unlink(path);
-}
-
-static void passed_variables(void **state)
-{
-	(void)state;
-	clearenv();
-	setenv("KUBECONFIG", "/k", 1);
-	setenv("SANDBOX_ADMIN_TOKEN", TOKEN, 1);
-	setenv("SANDBOX_ADMIN_TOKEN_FILE", "/x", 1);
-	assert_string_equal(settings_pass_env("KUBECONFIG"), "/k");
-	assert_null(settings_pass_env("NOT_SET"));
-	assert_null(settings_pass_env("SANDBOX_ADMIN_TOKEN"));
-	assert_null(settings_pass_env("SANDBOX_ADMIN_TOKEN_FILE"));
-	clearenv();
 }
 
 /* ---- the table and its texts ---- */
@@ -546,7 +490,6 @@ int main(void)
 	ROWS(&r, refused_test, refused);
 	ROWS(&r, secret_test, secrets);
 	rows_one(&r, "a configuration file that others may read holds no secret", open_file_with_a_secret);
-	rows_one(&r, "variables are passed on, Berth's secrets never", passed_variables);
 	rows_one(&r, "the table: keys, variables and places are its rows' own", table_is_sound);
 	rows_one(&r, "the help names every flag and variable", help_names_every_flag);
 	rows_one(&r, "docs/CONFIGURATION.md is what the table says", documentation_is_up_to_date);
