@@ -129,10 +129,12 @@ static size_t plain_len(const char *text, size_t len)
 static int add_escape(struct buf *out, unsigned char c, struct err *e)
 {
 	static const char shorts[] = "\"\"\\\\\nn\tt\rr"; /* a character and its letter */
+	static const char hex[] = "0123456789ABCDEF";
+	const char full[] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
 	for (const char *s = shorts; *s; s += 2)
 		if (c == (unsigned char)s[0])
-			return buf_addf(out, e, "\\%c", s[1]);
-	return buf_addf(out, e, "\\u%04X", c);
+			return buf_add(out, (const char[]){ '\\', s[1] }, 2, e);
+	return buf_add(out, full, sizeof(full), e);
 }
 
 /* UTF-8 as a JSON string. */

@@ -4,12 +4,14 @@
 #define BERTH_EXEC_JSON_H
 
 #include "api/request.h"
+#include "base/id.h"
 
 /* A decoded body. The request borrows from the rest. */
 struct exec_body {
 	struct exec_request rq;
 	json_t *json;
-	char *stdin_bytes; /* decoded from stdin_b64, NULL: none */
+	char *stdin_bytes;       /* decoded from stdin_b64, NULL: none */
+	char hash[ID_HASH_SIZE]; /* what rq.request_hash points to, when it is set */
 };
 void exec_json_clear(struct exec_body *body);
 

@@ -4,7 +4,6 @@
 #include "api/exec_json.h"
 #include "api/guard.h"
 #include "base/clock.h"
-#include "base/id.h"
 #include "base/json.h"
 
 #define QUIET_MS 15000     /* a stream says so often that it is alive */
@@ -16,15 +15,14 @@ static int start(struct api *api, struct request *rq, struct response *rs, bool 
 		 struct exec_body *body, struct exec **ret, struct err *e)
 {
 	const char *key;
-	char hash[ID_HASH_SIZE];
 
 	if (guard_idempotency_key(rq, &key, e) ||
 	    exec_json_decode(rq->body.data, rq->body.len, stream, api->settings->max_timeout_s, body, e))
 		return -e->code;
 	if (key) {
-		id_hash(rq->body.data, rq->body.len, hash);
+		id_hash(rq->body.data, rq->body.len, body->hash);
 		body->rq.key = key;
-		body->rq.request_hash = hash;
+		body->rq.request_hash = body->hash;
 	}
 	request_drop_body(rq);
 	if (exec_start(rq->session, &body->rq, &rq->who, rq->client_fd, ret, e))

@@ -44,14 +44,16 @@ bool listen_is_wildcard(const struct listen_address *a)
 
 static int port_of(int fd)
 {
-	struct sockaddr_storage bound = { 0 };
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} bound = { .v6 = { 0 } };
 	socklen_t len = sizeof(bound);
 
-	if (getsockname(fd, (struct sockaddr *)&bound, &len))
+	if (getsockname(fd, &bound.any, &len))
 		return 0;
-	if (bound.ss_family == AF_INET6)
-		return ntohs(((struct sockaddr_in6 *)&bound)->sin6_port);
-	return ntohs(((struct sockaddr_in *)&bound)->sin_port);
+	return ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
 }
 
 static int open_socket(const struct addrinfo *ai, const struct listen_address *a, int *ret_fd, struct err *e)

@@ -63,6 +63,7 @@ static void *on_target(void *ctx, const char *target, struct MHD_Connection *mhd
 	return exchange_new(&s->api, conn, target);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters are those of MHD_AccessHandlerCallback */
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const char *url, const char *method,
 				  const char *version, const char *bytes, size_t *size, void **slot)
 {

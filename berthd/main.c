@@ -53,8 +53,8 @@ static void set_up_process(void)
 		n.rlim_cur = n.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &n);
 	}
-	mallopt(M_ARENA_MAX, 2);
-	signal(SIGPIPE, SIG_IGN); /* NOLINT: before the first thread */
+	mallopt(M_ARENA_MAX, 2);	  /* NOLINT(concurrency-mt-unsafe): before the first thread */
+	signal(SIGPIPE, SIG_IGN); /* NOLINT(concurrency-mt-unsafe): likewise */
 	umask(077);
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	json_object_seed(0);

@@ -72,23 +72,28 @@ static void decode(const char *bytes, size_t len, struct buf *out)
 	assert(r == 0); /* the maximum is what utf8.h promises */
 }
 
+/* An empty buffer has no memory; "" stands in. */
+static const char *bytes_of(const struct buf *b)
+{
+	return b->data ? b->data : "";
+}
+
 static void finish_whole(const struct buf *all, struct capture_result *ret)
 {
 	ret->text = xcalloc(all->len + 1, 1);
-	if (all->len)
-		memcpy(ret->text, all->data, all->len);
+	memcpy(ret->text, bytes_of(all), all->len);
 	ret->len = all->len;
 }
 
 /* The length of the part of text that its first n characters / bytes take. */
 static size_t first_part(const struct capture *c, const struct buf *b, size_t n)
 {
-	return c->exact ? MIN(n, b->len) : utf8_offset(b->data ? b->data : "", b->len, n);
+	return c->exact ? MIN(n, b->len) : utf8_offset(bytes_of(b), b->len, n);
 }
 
 static size_t last_part(const struct capture *c, const struct buf *b, size_t n)
 {
-	size_t from = c->exact ? b->len - MIN(n, b->len) : utf8_offset_from_end(b->data ? b->data : "", b->len, n);
+	size_t from = c->exact ? b->len - MIN(n, b->len) : utf8_offset_from_end(bytes_of(b), b->len, n);
 	return b->len - from;
 }
 
@@ -106,11 +111,9 @@ static void finish_cut(const struct capture *c, const struct buf *head, const st
 	size_t middle = strlen(line);
 	ret->len = front + middle + back;
 	ret->text = xcalloc(ret->len + 1, 1);
-	if (front)
-		memcpy(ret->text, head->data, front);
+	memcpy(ret->text, bytes_of(head), front);
 	memcpy(ret->text + front, line, middle);
-	if (back)
-		memcpy(ret->text + front + middle, tail->data + tail->len - back, back);
+	memcpy(ret->text + front + middle, bytes_of(tail) + tail->len - back, back);
 }
 
 void capture_finish(const struct capture *c, struct capture_result *ret)
@@ -126,8 +129,8 @@ void capture_finish(const struct capture *c, struct capture_result *ret)
 		if (c->exact)
 			all = (struct buf){ .data = STEAL_PTR(raw.data), .len = raw.len, .room = raw.room, .max = raw.max };
 		else
-			decode(raw.data ? raw.data : "", raw.len, &all);
-		size_t count = c->exact ? all.len : utf8_count(all.data ? all.data : "", all.len);
+			decode(bytes_of(&raw), raw.len, &all);
+		size_t count = c->exact ? all.len : utf8_count(bytes_of(&all), all.len);
 		if (count <= c->limit)
 			finish_whole(&all, ret);
 		else
@@ -138,7 +141,7 @@ void capture_finish(const struct capture *c, struct capture_result *ret)
 		finish_cut(c, &c->head, &c->tail, ret);
 		return;
 	}
-	decode(c->head.data ? c->head.data : "", c->head.len, &head);
-	decode(c->tail.data ? c->tail.data : "", c->tail.len, &tail);
+	decode(bytes_of(&c->head), c->head.len, &head);
+	decode(bytes_of(&c->tail), c->tail.len, &tail);
 	finish_cut(c, &head, &tail, ret);
 }

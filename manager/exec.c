@@ -207,6 +207,8 @@ static void on_saved(void *ctx, bool ok)
 	/* Nobody changes x->job after the end. */
 	if (x->job)
 		job_forget(x->job);
+	if (x->unsaved)
+		exec_slot_saved(x->session);
 	unlist(x);
 }
 
@@ -235,7 +237,8 @@ void exec_finish(struct exec *x, const struct job_end *end, const char *reason, 
 	pthread_cond_broadcast(&x->changed);
 	pthread_mutex_unlock(&x->lock);
 	if (x->has_slot)
-		exec_slot_give(x->session);
+		exec_slot_end(x->session);
+	x->unsaved = x->has_slot;
 	x->has_slot = false;
 	session_touch(x->session);
 	count_end(x, end);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A session runs so many commands at once; the others stand in line, first come first served. */
+/*
+ * A session runs so many commands at once; the others stand in line, first come first served. A command that has ended
+ * has a place in the agent's table until its end is stored, and that table is small: those count, too.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -8,12 +11,18 @@
 #include "manager/internal.h"
 
 #define SLICE_MS 1000 /* a stop of berthd is noticed so often */
+#define JOBS_MAX (PROTO_JOBS_MAX - 8) /* some are left for probes, and for those that the agent is about to forget */
+
+static bool has_room_locked(const struct session *s)
+{
+	return s->running < s->manager->settings->max_concurrency && s->running + s->unsaved < JOBS_MAX;
+}
 
 /* Takes a free slot, or else stands in line as w (NULL: does not). */
-static bool take_at_once(struct session *s, int64_t max, struct exec_waiter *w)
+static bool take_at_once(struct session *s, struct exec_waiter *w)
 {
 	pthread_mutex_lock(&s->lock);
-	bool free_slot = s->running < max && TAILQ_EMPTY(&s->queue);
+	bool free_slot = has_room_locked(s) && TAILQ_EMPTY(&s->queue);
 	if (free_slot)
 		s->running++;
 	else if (w)
@@ -33,15 +42,23 @@ static bool leave(struct session *s, struct exec_waiter *w)
 	return granted;
 }
 
-int exec_slot_take(struct session *s, int64_t max, int timeout_ms, int client_fd, struct err *e)
+static int running(struct session *s)
 {
-	if (take_at_once(s, max, NULL))
+	pthread_mutex_lock(&s->lock);
+	int n = s->running;
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
+int exec_slot_take(struct session *s, int timeout_ms, int client_fd, struct err *e)
+{
+	if (take_at_once(s, NULL))
 		return 0;
 	_cleanup_close_ int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (fd < 0)
 		return err_sys(e, ERR_INTERNAL, errno, "no descriptor for a waiting command");
 	struct exec_waiter w = { .wake_fd = fd };
-	if (take_at_once(s, max, &w))
+	if (take_at_once(s, &w))
 		return 0;
 	int64_t deadline = clock_mono_ms() + timeout_ms;
 	struct pollfd fds[2] = { { .fd = fd, .events = POLLIN }, { .fd = client_fd, .events = POLLRDHUP } };
@@ -60,23 +77,44 @@ int exec_slot_take(struct session *s, int64_t max, int timeout_ms, int client_fd
 		return err_set(e, ERR_CONFLICT, "the client has gone");
 	if (atomic_load(quiet))
 		return err_set(e, ERR_UNAVAILABLE, "berthd is stopping");
-	err_set(e, ERR_LIMIT, "%lld commands of this session run already (SANDBOX_MAX_CONCURRENCY)", (long long)max);
+	err_set(e, ERR_LIMIT, "%d commands of this session run already (SANDBOX_MAX_CONCURRENCY)", running(s));
 	e->retry_after_s = 1;
 	return -ERR_LIMIT;
 }
 
-void exec_slot_give(struct session *s)
+/* Free slots go over to those in line; under the lock, since a waiter is on its thread's stack. */
+static void hand_on_locked(struct session *s)
 {
 	uint64_t one = 1;
-	pthread_mutex_lock(&s->lock);
-	struct exec_waiter *w = TAILQ_FIRST(&s->queue);
-	if (w) {
-		/* The slot goes over; under the lock, since w is on the waiter's stack. */
+	struct exec_waiter *w;
+	while ((w = TAILQ_FIRST(&s->queue)) && has_room_locked(s)) {
 		TAILQ_REMOVE(&s->queue, w, next);
 		w->granted = true;
+		s->running++;
 		(void)!write(w->wake_fd, &one, sizeof(one));
-	} else {
-		s->running--;
 	}
+}
+
+static void change(struct session *s, int running, int unsaved)
+{
+	pthread_mutex_lock(&s->lock);
+	s->running += running;
+	s->unsaved += unsaved;
+	hand_on_locked(s);
 	pthread_mutex_unlock(&s->lock);
+}
+
+void exec_slot_give(struct session *s)
+{
+	change(s, -1, 0);
+}
+
+void exec_slot_end(struct session *s)
+{
+	change(s, -1, 1);
+}
+
+void exec_slot_saved(struct session *s)
+{
+	change(s, 0, -1);
 }

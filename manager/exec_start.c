@@ -245,7 +245,7 @@ int exec_start(struct session *s, const struct exec_request *rq, const struct ca
 	if (rq->key && (r = find_by_key(s, rq, ret, e)) != 0)
 		return MIN(r, 0);
 	int64_t timeout_ms = rq->timeout_ms < 0 ? set->default_timeout_s * 1000 : rq->timeout_ms;
-	r = exec_slot_take(s, set->max_concurrency, (int)timeout_ms, client_fd, e);
+	r = exec_slot_take(s, (int)timeout_ms, client_fd, e);
 	if (r < 0)
 		return r;
 	r = start_with_slot(s, rq, who, ret, e);

@@ -59,8 +59,11 @@ struct session {
 	int young_links;   /* links in a row that were lost soon after */
 	char *doom, *doom_detail;      /* reason with which the janitor shall end it */
 	bool being_ended;	       /* a worker is at it */
+	int64_t end_not_before_ms;     /* monotonic: backoff after failures */
+	int end_failures;
 	TAILQ_HEAD(, exec) execs;      /* those that run or whose end is not durable yet; references */
 	int running;		       /* slots taken */
+	int unsaved;		       /* ended, and their end is not stored yet */
 	TAILQ_HEAD(, exec_waiter) queue;
 };
 
@@ -76,6 +79,7 @@ struct exec {
 	TAILQ_ENTRY(exec) entry; /* in session->execs; under session->lock, as the next two */
 	bool listed;
 	bool has_slot; /* counts in session->running */
+	bool unsaved;  /* it did, and counts in session->unsaved until its end is stored */
 	/* fixed for life */
 	char *id, *command, *key, *request_hash, *actor, *address;
 	bool base64, stream, split;
@@ -228,8 +232,11 @@ void execs_save_again(struct session *s);
 /* ---- exec_slot.c ---- */
 
 /* Waits for one of the session's slots, in order. ERR_LIMIT when the time is over, ERR_CONFLICT when the client hung up. */
-int exec_slot_take(struct session *s, int64_t max, int timeout_ms, int client_fd, struct err *e) NODISCARD;
-void exec_slot_give(struct session *s);
+int exec_slot_take(struct session *s, int timeout_ms, int client_fd, struct err *e) NODISCARD;
+void exec_slot_give(struct session *s); /* nothing was started with it */
+/* The command has ended; its place in the agent's table is free only once its end is stored. */
+void exec_slot_end(struct session *s);
+void exec_slot_saved(struct session *s);
 
 /* ---- exec_env.c: pure ---- */
 

@@ -10,6 +10,8 @@
 #define TICK_MS 1000
 #define PURGE_MS 60000
 #define EVENTS_RETRY_S 2
+#define END_RETRY_MS 1000 /* what the engine refuses to remove is tried again, less and less often */
+#define END_RETRY_MAX_MS 10000
 
 struct janitor {
 	struct manager *manager;
@@ -53,6 +55,7 @@ static void work_end(void *arg)
 		LOG(LOG_ERROR, "cannot end a session yet", F("session", s->id), F("why", e.msg));
 	pthread_mutex_lock(&s->lock);
 	s->being_ended = false;
+	s->end_not_before_ms = clock_mono_ms() + MIN(END_RETRY_MS << MIN(s->end_failures++, 5), END_RETRY_MAX_MS);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -82,7 +85,8 @@ static void look_at(struct session *s)
 {
 	pthread_mutex_lock(&s->lock);
 	judge_deadlines_locked(s);
-	bool end = (s->doom || s->state == SESSION_STOPPING) && !s->being_ended && s->state != SESSION_CREATING;
+	bool end = (s->doom || s->state == SESSION_STOPPING) && !s->being_ended && s->state != SESSION_CREATING &&
+		   clock_mono_ms() >= s->end_not_before_ms;
 	if (end)
 		s->being_ended = true;
 	bool linked = s->channel && channel_is_open(s->channel);

@@ -184,10 +184,10 @@ static bool has_shell(struct manager *m, struct channel *c)
 	if (job_start(c, &spec, &j, &e) < 0)
 		return true;
 	job_go(j);
-	_cleanup_free_ struct job_output *out = xcalloc(1, sizeof(*out));
+	struct job_output out;
 	enum job_event ev;
 	do
-		ev = job_next(j, PROBE_TIMEOUT_MS, -1, out);
+		ev = job_next(j, PROBE_TIMEOUT_MS, -1, &out);
 	while (ev == JOB_OUTPUT || ev == JOB_GAP);
 	if (ev != JOB_END)
 		return true;

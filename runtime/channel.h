@@ -108,7 +108,7 @@ struct job_output {
 	int stream; /* PROTO_STDOUT or PROTO_STDERR */
 	size_t len;
 	uint64_t gap_bytes;
-	char bytes[PROTO_PAYLOAD_MAX];
+	const char *bytes; /* borrowed until the next job_next() or the last job_unref() */
 };
 /*
  * Waits for the next thing, in the order in which the agent sent it. Taking bytes gives their

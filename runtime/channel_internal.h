@@ -33,6 +33,7 @@ struct job {
 	int wake_fd; /* an eventfd; readable when a waiting reader should look again */
 	bool waiting;
 	TAILQ_HEAD(, job_item) items;
+	struct job_item *taken; /* the reader's: what it was given last */
 	unsigned gaps_queued;
 	uint64_t rx_window[3];	/* bytes the agent may still send on each stream */
 	uint64_t rx_consumed[3];/* read by the reader, credit not given back yet */

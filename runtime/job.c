@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -198,10 +199,38 @@ void job_unref(struct job *j)
 		TAILQ_REMOVE(&j->items, item, next);
 		free(item);
 	}
+	free(j->taken);
 	close(j->wake_fd);
 	pthread_mutex_destroy(&j->notify_lock);
 	channel_unref(j->channel);
 	free(j);
+}
+
+/* Room for a field with a text; NULL takes none. */
+static size_t text_size(const char *text)
+{
+	return text ? PROTO_FIELD_HEADER + strlen(text) : 0;
+}
+
+static size_t list_size(const char *const *list)
+{
+	size_t size = 0;
+	for (; list && *list; list++)
+		size += text_size(*list);
+	return size;
+}
+
+static size_t spec_size(const struct job_spec *s)
+{
+	const size_t numbers = 5 * (PROTO_FIELD_HEADER + sizeof(uint64_t));
+	return numbers + text_size(s->tag) + text_size(s->cwd) + text_size(s->shell) + text_size(s->script) +
+	       list_size(s->argv) + list_size(s->env);
+}
+
+static void put_text(struct proto_writer *w, uint16_t tag, const char *text)
+{
+	if (text)
+		proto_put_text(w, tag, text);
 }
 
 static void put_list(struct proto_writer *w, uint16_t tag, const char *const *list)
@@ -210,27 +239,22 @@ static void put_list(struct proto_writer *w, uint16_t tag, const char *const *li
 		proto_put_text(w, tag, *list);
 }
 
-static void put_optional(struct proto_writer *w, uint16_t tag, const char *text)
-{
-	if (text)
-		proto_put_text(w, tag, text);
-}
-
-static size_t encode_spec(const struct job_spec *s, uint8_t *out, size_t size)
+static void encode_spec(const struct job_spec *s, uint8_t *out, size_t size)
 {
 	struct proto_writer w = { .out = out, .size = size };
-	proto_put_text(&w, PROTO_F_TAG, s->tag);
+	put_text(&w, PROTO_F_TAG, s->tag);
 	proto_put_u64(&w, PROTO_F_TIMEOUT_MS, (uint64_t)s->timeout_ms);
 	proto_put_u64(&w, PROTO_F_KEEP, s->keep);
 	proto_put_u64(&w, PROTO_F_HEAD, s->head_bytes);
 	proto_put_u64(&w, PROTO_F_TAIL, s->tail_bytes);
-	proto_put_u64(&w, PROTO_F_JOB_FLAGS, (s->has_stdin ? PROTO_JOB_STDIN : 0) | (s->split ? PROTO_JOB_SPLIT : 0));
-	put_optional(&w, PROTO_F_CWD, s->cwd);
-	put_optional(&w, PROTO_F_SHELL, s->shell);
-	put_optional(&w, PROTO_F_SCRIPT, s->script);
+	proto_put_u64(&w, PROTO_F_JOB_FLAGS,
+		      (s->has_stdin ? PROTO_JOB_STDIN : 0) | (s->split ? PROTO_JOB_SPLIT : 0));
+	put_text(&w, PROTO_F_CWD, s->cwd);
+	put_text(&w, PROTO_F_SHELL, s->shell);
+	put_text(&w, PROTO_F_SCRIPT, s->script);
 	put_list(&w, PROTO_F_ARG, s->argv);
 	put_list(&w, PROTO_F_ENV, s->env);
-	return w.failed ? 0 : w.used;
+	assert(!w.failed && w.used == size);
 }
 
 static bool send_spec_locked(struct channel *c, uint32_t id, const uint8_t *spec, size_t len)
@@ -254,12 +278,11 @@ static int lost(const struct channel *c, struct err *e)
 
 int job_start(struct channel *c, const struct job_spec *spec, struct job **ret, struct err *e)
 {
-	_cleanup_free_ uint8_t *room = malloc(PROTO_SPEC_MAX);
-	if (!room)
-		abort();
-	size_t len = encode_spec(spec, room, PROTO_SPEC_MAX);
-	if (!len)
+	size_t len = spec_size(spec);
+	if (len > PROTO_SPEC_MAX)
 		return err_set(e, ERR_TOO_LARGE, "command, arguments and environment are over %d bytes", PROTO_SPEC_MAX);
+	_cleanup_free_ uint8_t *room = xcalloc(1, len);
+	encode_spec(spec, room, len);
 	struct job *j = NULL;
 	int r = job_make(c, &j, e);
 	if (r < 0)
@@ -321,16 +344,18 @@ static void return_credit_locked(struct job *j, int stream, size_t len)
 
 static enum job_event take_item_locked(struct job *j, struct job_output *ret)
 {
-	_cleanup_free_ struct job_item *item = TAILQ_FIRST(&j->items);
+	struct job_item *item = TAILQ_FIRST(&j->items);
 	TAILQ_REMOVE(&j->items, item, next);
+	free(j->taken);
+	j->taken = item;
 	ret->stream = item->stream;
 	ret->len = item->len;
 	ret->gap_bytes = item->gap_bytes;
+	ret->bytes = item->bytes;
 	if (item->gap_bytes) {
 		j->gaps_queued--;
 		return JOB_GAP;
 	}
-	memcpy(ret->bytes, item->bytes, item->len);
 	return_credit_locked(j, item->stream, item->len);
 	return JOB_OUTPUT;
 }

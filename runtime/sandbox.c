@@ -165,6 +165,9 @@ int sandbox_connect(const struct sandbox_kit *kit, const char *container, uint64
 	int r = engine_exec_open(kit->engine, container, argv, SANDBOX_BRIDGE_UID, SANDBOX_BRIDGE_UID, &s, e);
 	if (r == 0)
 		r = channel_open(kit->channels, s, generation, MIN(timeout_ms, BRIDGE_TIMEOUT_MS), ret, ret_hello, e);
+	struct err ignored; /* it matters at the end of the sandbox only, and to some engines */
+	if (r == 0 && generation > 1)
+		(void)!engine_container_recount(kit->engine, container, &ignored);
 	return r < 0 ? judge(kit, container, r, e) : 0;
 }
 

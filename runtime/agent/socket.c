@@ -2,6 +2,7 @@
 #include "runtime/agent/socket.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/time.h>
@@ -12,6 +13,7 @@
 #include "runtime/agent/fd.h"
 
 #define BACKLOG 16
+#define RETRY_MS 10
 
 static socklen_t address(struct sockaddr_un *ret)
 {
@@ -52,8 +54,13 @@ int socket_connect(int timeout_s)
 	if (fd < 0)
 		return -1;
 	/* a full backlog blocks connect(2) for as long as a send may (unix(7), socket(7)) */
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0 ||
-	    connect(fd, (struct sockaddr *)&addr, len) < 0 || fd_nonblock(fd) < 0)
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0)
+		return give_up(fd);
+	/* refused: an engine calls a container started before its PID 1 has come to listen */
+	int left = timeout_s * 1000 / RETRY_MS, rc;
+	while ((rc = connect(fd, (struct sockaddr *)&addr, len)) < 0 && errno == ECONNREFUSED && left-- > 0)
+		(void)poll(NULL, 0, RETRY_MS);
+	if (rc < 0 || fd_nonblock(fd) < 0)
 		return give_up(fd);
 	return fd;
 }

@@ -3,9 +3,11 @@
 #include "runtime/engine/engine.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include "base/clock.h"
@@ -76,7 +78,7 @@ static int64_t hard_limit(const char *limits, const char *name)
 	return parse_int(hard, 1, INT64_MAX, &value, &ignored) ? 0 : value;
 }
 
-static pid_t peer_of(const char *path)
+static struct ucred peer_of(const char *path)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	struct ucred peer = { 0 };
@@ -85,8 +87,17 @@ static pid_t peer_of(const char *path)
 	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
 	if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof(a)) ||
 	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
-		return 0;
-	return peer.pid;
+		return (struct ucred){ 0 };
+	return peer;
+}
+
+/* May it raise limits? The root of a user name space has the capability too, but not over what rules them. */
+static bool is_mighty(const struct ucred *peer)
+{
+	struct __user_cap_header_struct who = { _LINUX_CAPABILITY_VERSION_3, peer->pid };
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	return !peer->uid && !syscall(SYS_capget, &who, caps) &&
+	       caps[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE);
 }
 
 /*
@@ -97,10 +108,10 @@ static pid_t peer_of(const char *path)
 static struct engine_spec_limits limits_of(const char *path)
 {
 	struct engine_spec_limits none = { 0 };
-	pid_t pid = *path ? peer_of(path) : 0;
-	if (pid <= 0)
+	struct ucred peer = *path ? peer_of(path) : (struct ucred){ 0 };
+	if (peer.pid <= 0 || is_mighty(&peer))
 		return none;
-	_cleanup_free_ char *name = xasprintf("/proc/%d/limits", (int)pid);
+	_cleanup_free_ char *name = xasprintf("/proc/%d/limits", (int)peer.pid);
 	_cleanup_fclose_ FILE *f = fopen(name, "re");
 	char text[4096];
 	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;

@@ -149,6 +149,9 @@ int engine_container_kill(struct engine *g, const char *id,
 			  struct err *e) NODISCARD; /* not running is success */
 int engine_container_pause(struct engine *g, const char *id, bool pause,
 			   struct err *e) NODISCARD; /* already so is success */
+/* After the engine may have restarted beside this running container: without it, its volumes could not be
+ * removed later. */
+int engine_container_recount(struct engine *g, const char *id, struct err *e) NODISCARD;
 /*
  * Kills and removes, anonymous volumes too; absent is success. Waits until the engine no longer
  * lists it; ERR_TIMEOUT when that takes longer than timeout_ms.

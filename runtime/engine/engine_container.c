@@ -126,6 +126,25 @@ int engine_container_pause(struct engine *g, const char *id, bool pause, struct 
 		      1u << (pause ? ENGINE_PAUSED : ENGINE_RUNNING));
 }
 
+/*
+ * A Docker that restarted beside a living container (live-restore) counts the users of its volumes from 0: their
+ * release at the container's end makes that -1, which is a very large number, and "volume has active
+ * mounts" is the answer to every removal until the next restart. To look at a file of the container mounts
+ * its volumes and releases them, after which Docker does not release them again (volume/mounts: Cleanup()
+ * forgets the mount's id; seen on 20.10.24).
+ */
+int engine_container_recount(struct engine *g, const char *id, struct err *e)
+{
+	struct engine_facts f;
+	engine_get_facts(g, &f);
+	int r = engine_check_name("id", id, e);
+	if (r || !f.quirks->miscounts)
+		return r;
+	_cleanup_free_ char *path = xasprintf("/containers/%s/archive?path=/", id);
+	const struct engine_request rq = { .verb = ENGINE_HEAD, .path = path };
+	return engine_call_json(g, &rq, NULL, e);
+}
+
 /* ---- remove ---- */
 
 static int delete_once(struct engine *g, const char *id, int64_t deadline_ms, struct err *e)

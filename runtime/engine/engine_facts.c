@@ -16,7 +16,7 @@
 #define PODMAN_MIN 4000000 /* libpod's API of 4.0.0 */
 
 static const struct engine_quirks quirks[] = {
-	[ENGINE_DOCKER] = { .name = "Docker", .ipc = "private" },
+	[ENGINE_DOCKER] = { .name = "Docker", .miscounts = true, .ipc = "private" },
 	[ENGINE_PODMAN] = { .name = "Podman",
 			    .native = true,
 			    .nproc_default = true,

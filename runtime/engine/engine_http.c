@@ -100,6 +100,9 @@ static void set_verb(CURL *h, const struct engine_request *rq, struct sending *b
 	case ENGINE_GET:
 		curl_easy_setopt(h, CURLOPT_HTTPGET, 1L);
 		break;
+	case ENGINE_HEAD:
+		curl_easy_setopt(h, CURLOPT_NOBODY, 1L);
+		break;
 	case ENGINE_DELETE:
 		curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, "DELETE");
 		break;

@@ -37,7 +37,7 @@ struct engine {
 	size_t idle_count;           /* lock */
 };
 
-enum engine_verb { ENGINE_GET, ENGINE_POST, ENGINE_DELETE };
+enum engine_verb { ENGINE_GET, ENGINE_HEAD, ENGINE_POST, ENGINE_DELETE };
 enum engine_api { ENGINE_API, ENGINE_API_NATIVE, ENGINE_API_BARE }; /* which prefix the path gets */
 
 struct engine_request {

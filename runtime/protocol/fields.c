@@ -6,20 +6,19 @@
 
 #include "runtime/protocol/bytes.h"
 
-#define FIELD_HEADER 6
 
 int proto_next(struct proto_cursor *c, struct proto_field *ret)
 {
 	if (c->left == 0)
 		return 0;
-	if (c->left < FIELD_HEADER)
+	if (c->left < PROTO_FIELD_HEADER)
 		return -1;
 	uint32_t len = bytes_get_u32(c->at + 2);
-	if (len > c->left - FIELD_HEADER)
+	if (len > c->left - PROTO_FIELD_HEADER)
 		return -1;
-	*ret = (struct proto_field){ bytes_get_u16(c->at), len, c->at + FIELD_HEADER };
-	c->at += FIELD_HEADER + len;
-	c->left -= FIELD_HEADER + len;
+	*ret = (struct proto_field){ bytes_get_u16(c->at), len, c->at + PROTO_FIELD_HEADER };
+	c->at += PROTO_FIELD_HEADER + len;
+	c->left -= PROTO_FIELD_HEADER + len;
 	return 1;
 }
 
@@ -46,7 +45,7 @@ void proto_put(struct proto_writer *w, uint16_t tag, const void *value, size_t l
 {
 	size_t room = w->size - w->used;
 
-	if (w->failed || len > UINT32_MAX || room < FIELD_HEADER || room - FIELD_HEADER < len) {
+	if (w->failed || len > UINT32_MAX || room < PROTO_FIELD_HEADER || room - PROTO_FIELD_HEADER < len) {
 		w->failed = true;
 		return;
 	}
@@ -54,8 +53,8 @@ void proto_put(struct proto_writer *w, uint16_t tag, const void *value, size_t l
 	bytes_put_u16(at, tag);
 	bytes_put_u32(at + 2, (uint32_t)len);
 	if (len > 0)
-		memcpy(at + FIELD_HEADER, value, len);
-	w->used += FIELD_HEADER + len;
+		memcpy(at + PROTO_FIELD_HEADER, value, len);
+	w->used += PROTO_FIELD_HEADER + len;
 }
 
 void proto_put_u64(struct proto_writer *w, uint16_t tag, uint64_t value)

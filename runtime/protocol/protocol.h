@@ -206,6 +206,8 @@ enum proto_reason {
 /* "exited", "signalled", ...; NULL for a number that is none. */
 const char *proto_reason_name(unsigned reason);
 
+#define PROTO_FIELD_HEADER 6 /* bytes before a field's value */
+
 struct proto_field {
 	uint16_t tag;
 	uint32_t len;

@@ -166,6 +166,13 @@ def test_a_chunked_body_within_the_limit_is_taken(server, session):
     assert reply.json["output"] == "x" * 1000
 
 
+def test_a_chunked_body_without_a_byte_is_an_empty_one(server, session):
+    head = server.head(f"POST /v1/sessions/{session['id']}/exec HTTP/1.1", HOST, JSON, "Transfer-Encoding: chunked",
+                       "Connection: close")
+    reply, _ = server.raw(head + b"0\r\n\r\n")
+    assert (reply.status, reply.code) == (400, "invalid_argument")
+
+
 def test_a_client_that_expects_100_is_told_to_go_on(server, session):
     body = b'{"command": "echo hi"}'
     head = server.head(f"POST /v1/sessions/{session['id']}/exec HTTP/1.1", HOST, JSON, f"Content-Length: {len(body)}",

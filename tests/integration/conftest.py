@@ -1,5 +1,5 @@
 """Fixtures: each test runs on a real Docker and on a real Podman. An engine that does not start is a failure, not a skip."""
-import pathlib, subprocess, sys, time
+import os, pathlib, subprocess, sys, time
 
 import pytest
 
@@ -9,13 +9,16 @@ from hostile import Arena  # noqa: E402
 
 
 def start_engine(kind):
+    """The engine that BERTH_TEST_DOCKER or BERTH_TEST_PODMAN names, else a private one."""
     script = TOP / "tests/engines" / f"{kind}.sh"
-    out = subprocess.run([str(script), "start"], check=True, timeout=120, stdout=subprocess.PIPE, text=True).stdout
-    address = next(w for w in out.split() if w.startswith("unix://"))
+    address = os.environ.get(f"BERTH_TEST_{kind.upper()}")
+    if not address:
+        out = subprocess.run([str(script), "start"], check=True, timeout=120, stdout=subprocess.PIPE, text=True).stdout
+        address = next(w for w in out.split() if w.startswith("unix://"))
     engine = Engine(kind, address, script)
-    subprocess.run(["make", "-s", "image"], cwd=TOP, check=True, timeout=1200, env={**__import__("os").environ, "SANDBOX_ENGINE": address})
+    subprocess.run(["make", "-s", "image"], cwd=TOP, check=True, timeout=1200, env={**os.environ, "SANDBOX_ENGINE": address})
     subprocess.run([str(TOP / "images/minimal.sh")], cwd=TOP, check=True, timeout=600, stdout=subprocess.DEVNULL,
-                   env={**__import__("os").environ, "SANDBOX_ENGINE": address})
+                   env={**os.environ, "SANDBOX_ENGINE": address})
     return engine
 
 

@@ -1,5 +1,5 @@
 """A real berthd on a real engine, for the tests: start it, kill it, talk to it, and look at what it leaves behind."""
-import json, os, re, signal, socket, subprocess, tempfile, time, http.client
+import contextlib, json, os, re, signal, socket, subprocess, tempfile, time, http.client
 import pathlib, shutil, sqlite3, urllib.parse
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -201,7 +201,7 @@ class Berthd:
     # ---- from outside ----
 
     def rows(self, sql, *args):
-        with sqlite3.connect(f"file:{self.data}/state/berth.db?mode=ro", uri=True) as db:
+        with contextlib.closing(sqlite3.connect(f"file:{self.data}/state/berth.db?mode=ro", uri=True)) as db:
             db.row_factory = sqlite3.Row
             return [dict(r) for r in db.execute(sql, args)]
 
