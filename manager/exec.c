@@ -207,7 +207,7 @@ static void on_saved(void *ctx, bool ok)
 	/* Nobody changes x->job after the end. */
 	if (x->job)
 		job_forget(x->job);
-	if (x->unsaved)
+	if (x->ending)
 		exec_slot_saved(x->session);
 	unlist(x);
 }
@@ -238,7 +238,7 @@ void exec_finish(struct exec *x, const struct job_end *end, const char *reason, 
 	pthread_mutex_unlock(&x->lock);
 	if (x->has_slot)
 		exec_slot_end(x->session);
-	x->unsaved = x->has_slot;
+	x->ending = x->has_slot;
 	x->has_slot = false;
 	session_touch(x->session);
 	count_end(x, end);

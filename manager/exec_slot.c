@@ -15,7 +15,7 @@
 
 static bool has_room_locked(const struct session *s)
 {
-	return s->running < s->manager->settings->max_concurrency && s->running + s->unsaved < JOBS_MAX;
+	return s->running < s->manager->settings->max_concurrency && s->running + s->ending < JOBS_MAX;
 }
 
 /* Takes a free slot, or else stands in line as w (NULL: does not). */
@@ -95,11 +95,11 @@ static void hand_on_locked(struct session *s)
 	}
 }
 
-static void change(struct session *s, int running, int unsaved)
+static void change(struct session *s, int running, int ending)
 {
 	pthread_mutex_lock(&s->lock);
 	s->running += running;
-	s->unsaved += unsaved;
+	s->ending += ending;
 	hand_on_locked(s);
 	pthread_mutex_unlock(&s->lock);
 }

@@ -63,7 +63,7 @@ struct session {
 	int end_failures;
 	TAILQ_HEAD(, exec) execs;      /* those that run or whose end is not durable yet; references */
 	int running;		       /* slots taken */
-	int unsaved;		       /* ended, and their end is not stored yet */
+	int ending;		       /* ended, and their end is not stored yet */
 	TAILQ_HEAD(, exec_waiter) queue;
 };
 
@@ -79,7 +79,7 @@ struct exec {
 	TAILQ_ENTRY(exec) entry; /* in session->execs; under session->lock, as the next two */
 	bool listed;
 	bool has_slot; /* counts in session->running */
-	bool unsaved;  /* it did, and counts in session->unsaved until its end is stored */
+	bool ending;   /* it did, and counts in session->ending until its end is stored */
 	/* fixed for life */
 	char *id, *command, *key, *request_hash, *actor, *address;
 	bool base64, stream, split;

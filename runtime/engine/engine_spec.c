@@ -12,6 +12,12 @@
 #define MEMORY_MIN (16ll << 20) /* above every engine's floor: Docker says 6 MB, runc fails at the start */
 
 /*
+ * System V IPC outlives the job that made it, so its memory could never be won back: segments go with their
+ * job, queues (128 of msgmnb, 16 KiB) and semaphores (32000 of 64 bytes) come to some 2 MiB each at most.
+ */
+#define SYSCTLS "{'kernel.shm_rmid_forced': '1', 'kernel.msgmni': '128', 'kernel.sem': '250 32000 100 128'}"
+
+/*
  * The hardening, as the container's configuration at large. Each member has its reason in DESIGN 4
  * and docs/SECURITY.md. What is not named takes the engine's default: seccomp, AppArmor, SELinux,
  * masked and read-only paths of /proc.
@@ -26,7 +32,7 @@ static const char config_hardening[] =
 static const char host_hardening[] =
 	"{'ReadonlyRootfs': true, 'Privileged': false, 'CapDrop': ['ALL'], 'CapAdd': [],"
 	" 'SecurityOpt': ['no-new-privileges'], 'IpcMode': 'private', 'PidMode': '', 'UTSMode': '',"
-	" 'Sysctls': {'kernel.shm_rmid_forced': '1'}, 'LogConfig': {'Type': 'none', 'Config': {}},"
+	" 'Sysctls': " SYSCTLS ", 'LogConfig': {'Type': 'none', 'Config': {}},"
 	" 'Init': false, 'AutoRemove': false, 'RestartPolicy': {'Name': 'no'}, 'PublishAllPorts': false,"
 	" 'Binds': [], 'Devices': [], 'DeviceRequests': [], 'DeviceCgroupRules': [], 'GroupAdd': [],"
 	" 'VolumesFrom': [], 'Links': [], 'PortBindings': {}, 'ExtraHosts': [], 'Tmpfs': {}}";
@@ -39,7 +45,7 @@ static const char native_hardening[] =
 	" 'systemd': 'false', 'env_host': false, 'httpproxy': false, 'log_configuration': {'driver': 'none'},"
 	" 'read_only_filesystem': true, 'read_write_tmpfs': false, 'cap_drop': ['ALL'], 'cap_add': [],"
 	" 'no_new_privileges': true, 'ipcns': {'nsmode': 'private'}, 'pidns': {'nsmode': 'private'},"
-	" 'utsns': {'nsmode': 'private'}, 'sysctl': {'kernel.shm_rmid_forced': '1'}, 'image_volume_mode': "
+	" 'utsns': {'nsmode': 'private'}, 'sysctl': " SYSCTLS ", 'image_volume_mode': "
 	"'ignore'}";
 
 /* A constant of ours, with ' for ": it parses, or the program is wrong. */

@@ -12,7 +12,7 @@ from hostile import HOSTILE, PLACES
 FORK_BOMBS = {
     "forks": f"exec {HOSTILE} fork",
     "forks that leave their parents": f"{HOSTILE} daemons; exec sleep 1000",
-    "a shell's fork bomb": "bomb() { bomb | bomb & }; bomb; wait",
+    "a shell's fork bomb": "bomb() { bomb | bomb & }; bomb; exec sleep 1000",
     "forks that ignore signals": f"trap '' TERM HUP INT; {HOSTILE} fork",
     "stopped forks": f"{HOSTILE} fork & while :; do kill -STOP -1; done 2>/dev/null",
 }
@@ -27,14 +27,28 @@ def test_a_timeout_ends_in_seconds(victim, bomb):
     assert reply["reason"] == "timeout" and reply["timed_out"] or reply.get("detail") == "supervisor killed"
 
 
-@pytest.mark.parametrize("bomb", ["fork", "daemons"])
-def test_a_bomb_that_a_command_leaves_behind_is_cleared_away_for_the_next(victim, bomb):
-    left = victim.sh(f"{HOSTILE} {bomb} >/dev/null 2>&1 & sleep 0.5", timeout_s=10)
+LEFT_BEHIND = {
+    "forks": f"{HOSTILE} fork >/dev/null 2>&1 & sleep 0.5",
+    "forks that leave their parents": f"{HOSTILE} daemons",
+    "a shell's fork bomb": "bomb() { bomb | bomb & }; bomb 2>/dev/null; sleep 0.5",
+}
+
+
+@pytest.mark.parametrize("bomb", LEFT_BEHIND)
+def test_a_bomb_that_a_command_leaves_behind_gives_way_to_the_next_one(victim, bomb):
+    victim.exec(LEFT_BEHIND[bomb], timeout_s=10)
 
     def over():
-        """a command runs again"""
-        return victim.exec("exec true")["exit_code"] == 0
-    assert left == "" and wait_for(over, 15)
+        """a command runs again, and it is the only one"""
+        return victim.exec("exec true")["exit_code"] == 0 and victim.processes() == []
+    wait_for(over, 15)
+
+
+def test_servers_that_a_command_leaves_behind_stay(victim):
+    assert victim.exec("for i in 1 2 3; do tail -f /dev/null & done")["lingering"] == 3
+    assert victim.exec(FORK_BOMBS["forks"], timeout_s=2)["reason"] == "timeout"
+    assert victim.processes() == ["tail"] * 3
+    victim.sh("pkill tail")
 
 
 def test_a_full_process_table_is_said_and_is_over_with_its_job(victim):
@@ -75,9 +89,11 @@ def test_many_small_memory_bombs_end_by_oom_or_timeout(victim):
     assert memory_is_back(victim)
 
 
-def test_sysv_shared_memory_goes_with_its_job(victim):
-    reply = victim.exec([HOSTILE, "shm", "4096"])
-    assert reply["exit_code"] != 0 or reply["output"] == "ENOSPC\n", reply
+@pytest.mark.parametrize("how", ["", "hold"])
+def test_sysv_shared_memory_goes_with_its_job(victim, how):
+    reply = victim.exec(f"exec {HOSTILE} shm 1024 {how}")
+    assert reply["reason"] == ("oom" if how else "exited"), reply
+    assert victim.sh("ipcs -m | grep -c ^0x || :") == "0\n"
     assert memory_is_back(victim)
 
 
@@ -107,27 +123,26 @@ def test_a_place_full_of_bytes_ends_at_its_size(victim, place):
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_place_full_of_empty_files_ends_at_its_inodes(victim, place):
-    [line] = victim.attack("files", 1000000, place, timeout_s=60)
+    [line] = victim.attack("files", 1000000, 255, place, timeout_s=60)
     assert line.split()[1] == "ENOSPC"
     assert victim.sh("echo on") == "on\n"
     victim.clean()
 
 
 def test_all_places_full_of_files_and_of_bytes_leave_room_for_commands(victim):
-    victim.attack("files", 1000000, *PLACES, timeout_s=60)
-    victim.sh(f"for p in {' '.join(PLACES)}; do rm -f $p/hostile-*0; done", timeout_s=60)
+    victim.attack("files", 1000000, 255, *PLACES, timeout_s=60)
+    victim.sh(f"for p in {' '.join(PLACES)}; do rm $p/{'0' * 255}; done", timeout_s=60)
     assert victim.attack("bytes", *PLACES) == [f"{p} ENOSPC" for p in PLACES]
     for _ in range(5):
-        assert victim.sh("seq 1000 | sort -r | head -1") == "1000\n"
+        assert victim.sh("seq 1000 | sort -rn | head -1") == "1000\n"
     victim.clean()
     assert memory_is_back(victim)
 
 
-def test_a_million_files_in_the_workspace(victim):
-    [line] = victim.attack("files", 1000000, "/workspace", timeout_s=120)
+def test_a_million_files_in_the_workspace(own_victim):
+    [line] = own_victim.attack("files", 1000000, 1, "/workspace", timeout_s=120)
     assert line == "/workspace ok 1000000" or line.split()[1] == "ENOSPC"
-    assert victim.sh("echo on") == "on\n"
-    victim.clean()
+    own_victim.check()
 
 
 # ---- output ----

@@ -165,8 +165,9 @@ static const struct sent_row {
 	{ "Docker: IPC of its own", ENGINE_DOCKER, "HostConfig.IpcMode", "'private'" },
 	{ "Docker: pids of its own", ENGINE_DOCKER, "HostConfig.PidMode", "''" },
 	{ "Docker: a host name of its own", ENGINE_DOCKER, "HostConfig.UTSMode", "''" },
-	{ "Docker: shared memory goes with its job", ENGINE_DOCKER, "HostConfig.Sysctls",
-	  "{'kernel.shm_rmid_forced': '1'}" },
+	{ "Docker: shared memory goes with its job, queues and semaphores are bounded", ENGINE_DOCKER,
+	  "HostConfig.Sysctls",
+	  "{'kernel.shm_rmid_forced': '1', 'kernel.msgmni': '128', 'kernel.sem': '250 32000 100 128'}" },
 	{ "Docker: the limit of processes", ENGINE_DOCKER, "HostConfig.PidsLimit", "1024" },
 	{ "Docker: the limit of memory", ENGINE_DOCKER, "HostConfig.Memory", "4294967296" },
 	{ "Docker: no swap", ENGINE_DOCKER, "HostConfig.MemorySwap", "4294967296" },
@@ -216,8 +217,9 @@ static const struct sent_row {
 	  "[{'type': 'bind', 'source': '/etc/kube', 'destination': '/home/sandbox/.kube', 'options': ['ro', "
 	  "'bind', 'rprivate']}]" },
 	{ "Podman: no init", ENGINE_PODMAN, "init", "false" },
-	{ "Podman: shared memory goes with its job", ENGINE_PODMAN, "sysctl",
-	  "{'kernel.shm_rmid_forced': '1'}" },
+	{ "Podman: shared memory goes with its job, queues and semaphores are bounded", ENGINE_PODMAN,
+	  "sysctl",
+	  "{'kernel.shm_rmid_forced': '1', 'kernel.msgmni': '128', 'kernel.sem': '250 32000 100 128'}" },
 	{ "Podman: no log", ENGINE_PODMAN, "log_configuration", "{'driver': 'none'}" },
 };
 

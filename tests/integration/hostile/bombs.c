@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +100,7 @@ int bomb_memory(int argc, char **argv)
 int bomb_shm(int argc, char **argv)
 {
 	long megabytes = argc > 1 ? number_of(argv[1]) : 0;
+	bool hold = argc > 2;
 
 	for (long done = 0; done < megabytes; done += PIECE_MB) {
 		int id = shmget(IPC_PRIVATE, PIECE_MB * MIB, IPC_CREAT | 0600);
@@ -108,7 +110,8 @@ int bomb_shm(int argc, char **argv)
 			return 0;
 		}
 		memset(at, 1, PIECE_MB * MIB);
-		(void)shmdt(at);
+		if (!hold)
+			(void)shmdt(at);
 	}
 	puts("filled");
 	return 0;
@@ -172,14 +175,13 @@ int bomb_bytes(int argc, char **argv)
 	return 0;
 }
 
-/* The longest names there are, since they cost memory too. */
-static int fill_with_files(const char *dir, long max, long *ret_count)
+static int fill_with_files(const char *dir, long max, int length, long *ret_count)
 {
-	char name[256];
+	char name[NAME_MAX + 1];
 	int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	for (*ret_count = 0; *ret_count < max; ++*ret_count) {
-		snprintf(name, sizeof(name), "hostile-%0*ld", (int)sizeof(name) - 9, *ret_count);
+		snprintf(name, sizeof(name), "%0*ld", length, *ret_count);
 		int fd = openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (fd < 0)
 			return errno;
@@ -193,10 +195,10 @@ int bomb_files(int argc, char **argv)
 {
 	long count;
 
-	if (argc < 3)
+	if (argc < 4)
 		return 64;
-	for (int i = 2; i < argc; i++) {
-		int sys = fill_with_files(argv[i], number_of(argv[1]), &count);
+	for (int i = 3; i < argc; i++) {
+		int sys = fill_with_files(argv[i], number_of(argv[1]), (int)number_of(argv[2]), &count);
 		printf("%s %s %ld\n", argv[i], word_of(sys), count);
 	}
 	return 0;
@@ -206,9 +208,7 @@ int bomb_files(int argc, char **argv)
 
 static void open_all(void)
 {
-	int fds[2];
-
-	while (pipe2(fds, O_CLOEXEC) == 0)
+	while (open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0)
 		;
 	puts(word_of(errno));
 	pause();
