@@ -46,11 +46,13 @@ static int check_capacity(struct api *api, const struct request *rq, struct resp
 
 	if (rq->route->access == ROUTE_OPEN || (!stopping && !rq->crowded))
 		return 0;
-	rs->status = 503;
 	rs->close = true;
-	err_set(e, ERR_LIMIT, stopping ? "berthd is stopping" : "too many connections");
+	if (stopping)
+		err_set(e, ERR_STOPPING, "berthd is stopping");
+	else
+		err_set(e, ERR_OVERLOADED, "too many connections");
 	e->retry_after_s = stopping ? 5 : 1;
-	return -ERR_LIMIT;
+	return -e->code;
 }
 
 int dispatch_begin(struct api *api, struct request *rq, const char *target, struct response *rs,

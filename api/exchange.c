@@ -169,8 +169,6 @@ static void take_body(struct exchange *x, const char *bytes, size_t size)
 	if (!request_add_body(&x->rq, bytes, size, &x->err))
 		return;
 	x->refused = true;
-	if (x->err.code == ERR_LIMIT)
-		x->rs.status = 503; /* the server as a whole is full, not this client */
 	request_drop_body(&x->rq);
 }
 

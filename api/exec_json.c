@@ -181,12 +181,16 @@ int exec_json_replay_line(struct buf *out, const json_t *reply, struct err *e)
 	return add_line(out, json_pack("{s:s, s:O}", "type", "output", "data", output), e);
 }
 
-int exec_json_exit_line(struct buf *out, const json_t *reply, struct err *e)
+int exec_json_exit_line(struct buf *out, const json_t *reply, const uint64_t *dropped, struct err *e)
 {
 	json_t *line = json_pack("{s:s}", "type", "exit");
 
 	json_object_update_missing(line, (json_t *)(uintptr_t)reply);
 	json_object_del(line, "output");
+	if (dropped) {
+		json_object_set_new(line, "truncated", json_boolean(*dropped > 0));
+		json_object_set_new(line, "dropped_bytes", json_integer((json_int_t)*dropped));
+	}
 	return add_line(out, line, e);
 }
 

@@ -3,6 +3,7 @@
 
 #include "api/exec_json.h"
 #include "api/guard.h"
+#include "api/listen.h"
 #include "base/clock.h"
 #include "base/json.h"
 
@@ -88,7 +89,8 @@ struct stream {
 	int client_fd;
 	int64_t deadline_ms;
 	bool base64;
-	bool spoke; /* some output was sent */
+	bool spoke;	  /* some output was sent */
+	uint64_t dropped; /* bytes that the client did not get */
 };
 
 static void stream_free(void *ctx)
@@ -96,6 +98,7 @@ static void stream_free(void *ctx)
 	struct stream *s = ctx;
 
 	exec_unref(s->x);
+	listen_allow_stall(s->client_fd, LISTEN_STALL_MS);
 	free(s);
 }
 
@@ -104,6 +107,7 @@ static enum response_more stream_output(struct stream *s, const struct exec_outp
 	struct err e;
 
 	s->spoke = true;
+	s->dropped += piece->dropped;
 	return exec_json_output_line(out, piece, s->base64, &e) ? RESPONSE_ABORT : RESPONSE_MORE;
 }
 
@@ -118,7 +122,7 @@ static enum response_more stream_end(struct stream *s, struct buf *out)
 	 * kept. */
 	if (!s->spoke && exec_json_replay_line(out, reply, &e))
 		return RESPONSE_ABORT;
-	return exec_json_exit_line(out, reply, &e) ? RESPONSE_ABORT : RESPONSE_END;
+	return exec_json_exit_line(out, reply, s->spoke ? &s->dropped : NULL, &e) ? RESPONSE_ABORT : RESPONSE_END;
 }
 
 static enum response_more stream_break(struct stream *s, const char *why, struct buf *out)
@@ -173,6 +177,8 @@ int handle_exec_stream(struct api *api, struct request *rq, struct response *rs,
 		.deadline_ms = end_deadline(api, &body.rq),
 		.base64 = body.rq.base64,
 	};
+	/* A reader may be slow as long as the command may run; one that has vanished is noticed by then, too. */
+	listen_allow_stall(rq->client_fd, clock_left_ms(s->deadline_ms));
 	response_stream(rs, stream_next, s, stream_free);
 	return 0;
 }

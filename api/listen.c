@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -99,7 +100,7 @@ void listen_tune_client(int fd)
 	} options[] = {
 		{ IPPROTO_TCP, TCP_NODELAY, 1 },   { SOL_SOCKET, SO_KEEPALIVE, 1 },
 		{ IPPROTO_TCP, TCP_KEEPIDLE, 15 }, { IPPROTO_TCP, TCP_KEEPINTVL, 5 },
-		{ IPPROTO_TCP, TCP_KEEPCNT, 3 },   { IPPROTO_TCP, TCP_USER_TIMEOUT, 30000 },
+		{ IPPROTO_TCP, TCP_KEEPCNT, 3 },   { IPPROTO_TCP, TCP_USER_TIMEOUT, LISTEN_STALL_MS },
 	};
 
 	/* Fails only for what is no TCP socket; then there is nothing to tune. */
@@ -121,4 +122,10 @@ void listen_peer_name(const struct sockaddr *peer, char ret[LISTEN_NAME_SIZE])
 		done = inet_ntop(AF_INET, v4, ret, LISTEN_NAME_SIZE);
 	if (!done)
 		(void)snprintf(ret, LISTEN_NAME_SIZE, "unknown");
+}
+
+void listen_allow_stall(int fd, int64_t ms)
+{
+	unsigned timeout = (unsigned)MIN(ms, (int64_t)INT_MAX);
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
 }

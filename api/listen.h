@@ -25,7 +25,10 @@ int listen_open(const struct listen_address *a, int *ret_fd, int *ret_port, stru
  * Small replies leave at once; a client that has vanished without a FIN, or takes no bytes, is known to be
  * gone after 30 s.
  */
+#define LISTEN_STALL_MS 30000
 void listen_tune_client(int fd);
+/* Until it is called again, a client that takes no bytes is gone after so long (tcp(7), TCP_USER_TIMEOUT). */
+void listen_allow_stall(int fd, int64_t ms);
 
 #define LISTEN_NAME_SIZE 64
 /* The numeric address of a peer without its port; an IPv4 client of an IPv6 socket as IPv4. Pure. */

@@ -191,9 +191,9 @@ static int take_budget(struct request *rq, size_t len, struct err *e)
 		return 0;
 	if (atomic_fetch_add(rq->budget, len) + len > REQUEST_BODIES_MAX) {
 		atomic_fetch_sub(rq->budget, len);
-		err_set(e, ERR_LIMIT, "the bodies of all requests together are too large just now");
+		err_set(e, ERR_OVERLOADED, "the bodies of all requests together are too large just now");
 		e->retry_after_s = 1;
-		return -ERR_LIMIT;
+		return -ERR_OVERLOADED;
 	}
 	rq->budget_taken += len;
 	return 0;

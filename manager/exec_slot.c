@@ -76,7 +76,7 @@ int exec_slot_take(struct session *s, int timeout_ms, int client_fd, struct err 
 	if (gone)
 		return err_set(e, ERR_CONFLICT, "the client has gone");
 	if (atomic_load(quiet))
-		return err_set(e, ERR_UNAVAILABLE, "berthd is stopping");
+		return err_set(e, ERR_STOPPING, "berthd is stopping");
 	err_set(e, ERR_LIMIT, "%d commands of this session run already (SANDBOX_MAX_CONCURRENCY)", running(s));
 	e->retry_after_s = 1;
 	return -ERR_LIMIT;

@@ -62,8 +62,8 @@ void channel_flush_locked(struct channel *c)
 	want_out_locked(c, c->control.len || c->data.len);
 }
 
-bool channel_send_locked(struct channel *c, enum proto_type type, uint8_t aux, uint32_t job, const void *payload,
-			 size_t len)
+bool channel_queue_locked(struct channel *c, enum proto_type type, uint8_t aux, uint32_t job, const void *payload,
+			  size_t len)
 {
 	uint8_t head[PROTO_HEADER];
 	struct err e;
@@ -75,6 +75,14 @@ bool channel_send_locked(struct channel *c, enum proto_type type, uint8_t aux, u
 		channel_fail_locked(c, ERR_SANDBOX, "the link stalls: its queue is full");
 		return false;
 	}
+	return true;
+}
+
+bool channel_send_locked(struct channel *c, enum proto_type type, uint8_t aux, uint32_t job, const void *payload,
+			 size_t len)
+{
+	if (!channel_queue_locked(c, type, aux, job, payload, len))
+		return false;
 	channel_flush_locked(c);
 	return c->state != CHANNEL_CLOSED;
 }
@@ -378,6 +386,8 @@ void channel_tick(struct channel *c)
 			channel_fail_locked(c, ERR_SANDBOX, "the agent is silent");
 		else if (++c->idle_ticks >= PROTO_BEAT_S && c->state == CHANNEL_OPEN)
 			channel_send_u64_locked(c, PROTO_PING, 0, 0, PROTO_F_COOKIE, ++c->cookie);
+		else if (c->control.len) /* what no other frame has taken along */
+			channel_flush_locked(c);
 	}
 	pthread_mutex_unlock(&c->lock);
 }

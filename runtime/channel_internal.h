@@ -83,6 +83,9 @@ struct channel {
 
 /* All with c->lock held. */
 
+/* Queues a frame that goes out with the next one, after a second at the latest. False when the link is lost. */
+bool channel_queue_locked(struct channel *c, enum proto_type type, uint8_t aux, uint32_t job, const void *payload,
+			  size_t len);
 /* Queues a control frame with these payload bytes and sends what can be sent. False when the link is lost. */
 bool channel_send_locked(struct channel *c, enum proto_type type, uint8_t aux, uint32_t job, const void *payload,
 			 size_t len);

@@ -469,10 +469,11 @@ void job_cancel(struct job *j, int grace_ms)
 	channel_cancel_job(j->channel, j->id, grace_ms);
 }
 
+/* Nobody waits for it, and each write is a pass through the engine's relay: a START that needs the place takes it along. */
 void job_forget(struct job *j)
 {
 	pthread_mutex_lock(&j->channel->lock);
-	channel_send_locked(j->channel, PROTO_FORGET, 0, j->id, NULL, 0);
+	channel_queue_locked(j->channel, PROTO_FORGET, 0, j->id, NULL, 0);
 	pthread_mutex_unlock(&j->channel->lock);
 }
 

@@ -17,6 +17,7 @@
 #define BEAT_MS (PROTO_BEAT_S * 1000)
 #define SILENCE_MS (PROTO_BEATS_LOST * BEAT_MS)
 #define PUMP_MAX 8 /* buffers written in one go */
+#define HOLD_MS 5  /* how long frames that are not urgent wait for others */
 
 /* ---- ends ---- */
 
@@ -79,6 +80,7 @@ static void take_over(struct links *ls, struct link_pending *p, uint64_t generat
 	ls->generation = generation;
 	ls->blocked = false;
 	ls->heard_ms = ls->told_ms = now;
+	ls->held_ms = LOOP_NEVER;
 	ls->credit = PROTO_LINK_WINDOW;
 	ls->owed = 0;
 	ls->pong_count = ls->lists = ls->list_slot = 0;
@@ -241,14 +243,28 @@ static void emit_control(struct links *ls)
 		outbox_put(o, PROTO_PING, 0, 0, PROTO_F_COOKIE, (uint64_t)ls->loop->now_ms);
 }
 
+/*
+ * Each write is a pass through the engine's relay and two of its processes, which costs more than all that PID 1 does
+ * for a short command. So what says that it started, and that its output ended, goes along with its end.
+ */
+static bool can_wait(struct links *ls)
+{
+	if (ls->out.urgent)
+		return false;
+	if (ls->held_ms == LOOP_NEVER)
+		ls->held_ms = ls->loop->now_ms + HOLD_MS;
+	return ls->loop->now_ms < ls->held_ms;
+}
+
 /* Writes what there is, a bounded number of buffers. */
 static void pump(struct links *ls)
 {
 	for (int i = 0; i < PUMP_MAX; i++) {
 		emit_control(ls);
 		(void)jobs_emit(ls->jobs, &ls->out);
-		if (outbox_is_empty(&ls->out))
+		if (outbox_is_empty(&ls->out) || can_wait(ls))
 			return;
+		ls->held_ms = LOOP_NEVER;
 		int rc = outbox_flush(&ls->out, ls->socket.fd);
 		if (rc < 0)
 			link_close(ls);
@@ -303,6 +319,8 @@ int64_t links_next_ms(const struct links *ls)
 		next = ls->told_ms + BEAT_MS;
 	if (ls->heard_ms + SILENCE_MS < next)
 		next = ls->heard_ms + SILENCE_MS;
+	if (ls->held_ms < next && !ls->blocked)
+		next = ls->held_ms;
 	return next;
 }
 

@@ -8,7 +8,7 @@ void outbox_reset(struct outbox *o)
 {
 	o->credit = PROTO_LINK_WINDOW;
 	o->sent = o->used = 0;
-	o->frames = false;
+	o->frames = o->urgent = false;
 }
 
 bool outbox_is_empty(const struct outbox *o)
@@ -42,6 +42,8 @@ void outbox_end(struct outbox *o, const struct proto_writer *w, enum proto_type 
 	proto_header(o->bytes + o->used, type, aux, job, (uint16_t)w->used);
 	o->used += PROTO_HEADER + w->used;
 	o->frames = true;
+	if (type != PROTO_STARTED && type != PROTO_EOF)
+		o->urgent = true;
 }
 
 void outbox_put(struct outbox *o, enum proto_type type, uint8_t aux, uint32_t job, uint16_t tag,
@@ -65,5 +67,6 @@ int outbox_flush(struct outbox *o, int fd)
 		o->sent += (size_t)n;
 	}
 	o->sent = o->used = 0;
+	o->urgent = false;
 	return 0;
 }

@@ -17,6 +17,7 @@ struct outbox {
 	uint64_t credit; /* bytes of DATA that the manager can take, of all jobs together */
 	size_t sent, used;
 	bool frames; /* a frame was put in since the flag was last cleared */
+	bool urgent; /* it holds a frame that somebody may wait for */
 	uint8_t bytes[OUTBOX_SIZE];
 };
 

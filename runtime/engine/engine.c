@@ -91,6 +91,19 @@ static struct ucred peer_of(const char *path)
 	return peer;
 }
 
+/* 0 when it cannot be read. */
+static int64_t pid_max(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/pid_max", "re");
+	char text[32] = "";
+	int64_t value = 0;
+	struct err ignored;
+	if (!f || !fgets(text, sizeof(text), f))
+		return 0;
+	text[strcspn(text, "\n")] = 0;
+	return parse_int(text, 1, INT64_MAX, &value, &ignored) ? 0 : value;
+}
+
 /* May it raise limits? The root of a user name space has the capability too, but not over what rules them. */
 static bool is_mighty(const struct ucred *peer)
 {
@@ -116,8 +129,10 @@ static struct engine_spec_limits limits_of(const char *path)
 	char text[4096];
 	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
 	text[n] = 0;
+	/* Who listens may be a proxy. Podman lowers its own nproc to kernel.pid_max, and more has no effect. */
+	int64_t nproc = hard_limit(text, "Max processes"), pids = pid_max();
 	return (struct engine_spec_limits){ .nofile = hard_limit(text, "Max open files"),
-					    .nproc = hard_limit(text, "Max processes") };
+					    .nproc = nproc && pids ? MIN(nproc, pids) : MAX(nproc, pids) };
 }
 
 /* ---- connecting ---- */

@@ -228,7 +228,9 @@ def test_a_stream_brings_every_byte_and_the_end(berthd, session):
     assert r.headers["Content-Type"].startswith("application/x-ndjson") and r.headers["X-Exec-Id"] == lines[-1]["id"]
     assert "".join(l["data"] for l in lines[:-1]) == "".join(f"{i}\n" for i in range(1, 200001))
     assert (lines[-1]["type"], lines[-1]["exit_code"], lines[-1]["reason"]) == ("exit", 0, "exited")
-    assert "output" not in lines[-1]
+    assert "output" not in lines[-1] and (lines[-1]["truncated"], lines[-1]["dropped_bytes"]) == (False, 0)
+    kept = berthd.call("GET", f"/v1/sessions/{session}/execs/{lines[-1]['id']}?wait_s=1").json
+    assert kept["truncated"] and len(kept["output"]) < 101000
 
 
 def test_a_stream_never_splits_a_character(berthd, session):

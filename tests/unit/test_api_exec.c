@@ -163,8 +163,11 @@ static void end_lines_test(void **state)
 	assert_int_equal(exec_json_replay_line(&out, reply, &e), 0);
 	assert_string_equal(out.data, "{\"type\":\"output\",\"data\":\"kept\"}\n");
 	buf_reset(&out);
-	assert_int_equal(exec_json_exit_line(&out, reply, &e), 0);
+	assert_int_equal(exec_json_exit_line(&out, reply, NULL, &e), 0);
 	assert_string_equal(out.data, "{\"type\":\"exit\",\"exit_code\":3,\"id\":\"e_1\"}\n");
+	buf_reset(&out);
+	assert_int_equal(exec_json_exit_line(&out, reply, &(uint64_t){ 7 }, &e), 0);
+	assert_non_null(strstr(out.data, "\"truncated\":true,\"dropped_bytes\":7"));
 	assert_string_equal(json_string_value(json_object_get(reply, "output")), "kept");
 	buf_reset(&out);
 	err_set(&why, ERR_TIMEOUT, "too \"late\"");

@@ -33,10 +33,9 @@ attack_fn bomb_memory;    /* MEGABYTES [PROCESSES [OOM_SCORE_ADJ]]: touches so m
 attack_fn bomb_shm;       /* MEGABYTES [hold]: of SysV shared memory, attached by nobody or all of it */
 attack_fn bomb_ipc;       /* SysV message queues and semaphores, without end */
 attack_fn bomb_bytes;     /* DIR...: one file until it is full; "DIR ERRNO" */
-attack_fn bomb_files;   /* COUNT LENGTH DIR...: empty files with such long names until no more go; "DIR ERRNO
-			   COUNT" */
-attack_fn bomb_fds;     /* PROCESSES: each opens until no more go, then waits */
-attack_fn bomb_zombies; /* dead children, waited for by nobody, until no more go */
+attack_fn bomb_files;     /* COUNT LENGTH DIR...: empty files, their names so long; "DIR ERRNO COUNT" */
+attack_fn bomb_fds;       /* PROCESSES: each opens until no more go, then waits */
+attack_fn bomb_zombies;   /* dead children, waited for by nobody, until no more go */
 
 /* "EPERM", or "ok" for 0. */
 const char *word_of(int sys);
