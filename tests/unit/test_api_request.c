@@ -135,7 +135,7 @@ static void body_test(void **state)
 	struct request rq = { .client_fd = -1, .body = BUF_INIT(12), .budget = &budget };
 	struct err e = { 0 };
 	assert_int_equal(request_add_body(&rq, "12345678", 8, &e), 0);
-	assert_int_equal(request_add_body(&rq, "123", 3, &e), -ERR_LIMIT);
+	assert_int_equal(request_add_body(&rq, "123", 3, &e), -ERR_OVERLOADED);
 	assert_true(e.retry_after_s > 0);
 	assert_int_equal(request_add_body(&rq, "12345", 5, &e), -ERR_TOO_LARGE);
 	assert_int_equal(budget, REQUEST_BODIES_MAX - 2);
