@@ -213,11 +213,11 @@ void conn_work(struct conn *c)
 	set_deadline(c, 0);
 }
 
-void conn_expect_reader(struct conn *c, uint64_t bytes)
+void conn_expect_reader(struct conn *c, uint64_t bytes, int64_t more_ms)
 {
 	const struct conns_limits *l = &c->owner->limits;
 
-	set_deadline(c, l->reply_ms + (int64_t)(bytes * 1000 / (uint64_t)l->min_rate));
+	set_deadline(c, more_ms + l->reply_ms + (int64_t)(bytes * 1000 / (uint64_t)l->min_rate));
 }
 
 void conn_end(struct conn *c)

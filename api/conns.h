@@ -49,7 +49,7 @@ void conn_expect_body(struct conn *c, uint64_t so_far);
 /* A handler works: the deadlines are its own. */
 void conn_work(struct conn *c);
 /* So many bytes must be taken by the client. */
-void conn_expect_reader(struct conn *c, uint64_t bytes);
+void conn_expect_reader(struct conn *c, uint64_t bytes, int64_t more_ms);
 /* The reply is out; the next request may come. */
 void conn_end(struct conn *c);
 

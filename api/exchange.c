@@ -83,7 +83,7 @@ static ssize_t read_stream(void *ctx, uint64_t position, char *out, size_t size)
 	len = MIN(size, x->lines.len - x->lines_sent);
 	memcpy(out, x->lines.data + x->lines_sent, len);
 	x->lines_sent += len;
-	conn_expect_reader(x->conn, len);
+	conn_expect_reader(x->conn, len, x->rs.stall_ms);
 	return (ssize_t)len;
 }
 
@@ -118,7 +118,7 @@ static int answer(struct exchange *x, struct MHD_Connection *mhd)
 
 	if (x->refused)
 		dispatch_refuse(x->api, &x->rq, &x->rs, &x->err);
-	conn_expect_reader(x->conn, x->rs.body_len);
+	conn_expect_reader(x->conn, x->rs.body_len, 0);
 	response = make_response(x);
 	if (!response)
 		return -1;

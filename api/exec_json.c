@@ -15,6 +15,16 @@ void exec_json_clear(struct exec_body *body)
 	*body = (struct exec_body){ 0 };
 }
 
+void exec_json_drop(struct exec_body *body)
+{
+	const struct exec_request kept = { .timeout_ms = body->rq.timeout_ms,
+					   .base64 = body->rq.base64,
+					   .stream = body->rq.stream,
+					   .split = body->rq.split };
+	exec_json_clear(body);
+	*body = (struct exec_body){ .rq = kept };
+}
+
 struct fields {
 	const char *command, *stdin_text, *stdin_b64, *cwd, *encoding;
 	json_t *argv, *env;
@@ -111,16 +121,33 @@ static int add_line(struct buf *out, json_t *value, struct err *e)
 	_cleanup_json_ json_t *owned = value;
 	_cleanup_free_ char *text = json_text(owned);
 
-	return buf_addf(out, e, "%s\n", text);
+	return buf_add(out, text, strlen(text), e) ? -(int)e->code : buf_add(out, "\n", 1, e);
 }
 
 /*
  * Output is the one place where bytes come in bulk: written out by hand, since building a jansson value of it
  * and dumping that takes six times as long.
  */
+
+#define EVERY(byte) (0x0101010101010101u * (byte))
+
+/* None of eight bytes is a control character, a quote or a backslash: Hacker's Delight, 6-1. */
+static bool is_plain(uint64_t word)
+{
+	uint64_t quote = word ^ EVERY('"'), slash = word ^ EVERY('\\');
+	uint64_t found =
+		((word - EVERY(' ')) & ~word) | ((quote - EVERY(1)) & ~quote) | ((slash - EVERY(1)) & ~slash);
+	return !(found & EVERY(0x80));
+}
+
 static size_t plain_len(const char *text, size_t len)
 {
 	size_t n = 0;
+	for (uint64_t word; n + sizeof(word) <= len; n += sizeof(word)) {
+		memcpy(&word, text + n, sizeof(word));
+		if (!is_plain(word))
+			break;
+	}
 	while (n < len && (unsigned char)text[n] >= ' ' && text[n] != '"' && text[n] != '\\')
 		n++;
 	return n;
@@ -150,11 +177,19 @@ static int add_text(struct buf *out, const char *text, size_t len, struct err *e
 	return r ? r : buf_add(out, "\"", 1, e);
 }
 
+/* What has nothing to escape. */
+static int add_quoted(struct buf *out, const char *text, size_t len, struct err *e)
+{
+	return buf_add(out, "\"", 1, e) || buf_add(out, text, len, e) || buf_add(out, "\"", 1, e)
+		       ? -(int)e->code
+		       : 0;
+}
+
 static int add_data(struct buf *out, const struct exec_output *piece, bool base64, struct err *e)
 {
 	if (base64) {
 		_cleanup_free_ char *text = base64_encode(piece->data, piece->len);
-		return add_text(out, text, strlen(text), e);
+		return add_quoted(out, text, strlen(text), e);
 	}
 	return add_text(out, piece->data, piece->len, e);
 }

@@ -14,6 +14,8 @@ struct exec_body {
 	char hash[ID_HASH_SIZE]; /* what rq.request_hash points to, when it is set */
 };
 void exec_json_clear(struct exec_body *body);
+/* Frees the texts; the numbers and flags of the request stay. */
+void exec_json_drop(struct exec_body *body);
 
 /* ERR_INVALID names the field. `stream`: the body of /exec/stream. */
 int exec_json_decode(const char *text, size_t len, bool stream, int64_t max_timeout_s, struct exec_body *ret,

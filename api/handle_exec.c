@@ -11,7 +11,7 @@
 #define END_GRACE_MS 60000 /* beyond an exec's own timeout, until nobody waits for its end any more */
 #define GRACE_DEFAULT_MS 5000
 
-/* Decodes, starts, and drops the body, which may be large while the command runs for long. */
+/* Decodes, starts, and drops the body, which may be large while the command runs for long. Until then it counts. */
 static int start(struct api *api, struct request *rq, struct response *rs, bool stream,
 		 struct exec_body *body, struct exec **ret, struct err *e)
 {
@@ -25,9 +25,13 @@ static int start(struct api *api, struct request *rq, struct response *rs, bool 
 		body->rq.key = key;
 		body->rq.request_hash = body->hash;
 	}
+	request_free_body(rq);
+	int r = exec_start(rq->session, &body->rq, &rq->who, rq->client_fd, ret, e);
+	/* The manager has its own copy now, and its own bound for these. */
+	exec_json_drop(body);
 	request_drop_body(rq);
-	if (exec_start(rq->session, &body->rq, &rq->who, rq->client_fd, ret, e))
-		return -e->code;
+	if (r)
+		return r;
 	response_header(rs, "X-Exec-Id", "%s", exec_get_id(*ret));
 	return 0;
 }
@@ -178,7 +182,8 @@ int handle_exec_stream(struct api *api, struct request *rq, struct response *rs,
 		.base64 = body.rq.base64,
 	};
 	/* A reader may be slow as long as the command may run; one that has vanished is noticed by then, too. */
-	listen_allow_stall(rq->client_fd, clock_left_ms(s->deadline_ms));
+	rs->stall_ms = clock_left_ms(s->deadline_ms);
+	listen_allow_stall(rq->client_fd, rs->stall_ms);
 	response_stream(rs, stream_next, s, stream_free);
 	return 0;
 }

@@ -208,9 +208,14 @@ int request_add_body(struct request *rq, const void *bytes, size_t len, struct e
 	return buf_add(&rq->body, bytes, len, e);
 }
 
-void request_drop_body(struct request *rq)
+void request_free_body(struct request *rq)
 {
 	buf_clear(&rq->body);
+}
+
+void request_drop_body(struct request *rq)
+{
+	request_free_body(rq);
 	if (rq->budget)
 		atomic_fetch_sub(rq->budget, rq->budget_taken);
 	rq->budget_taken = 0;

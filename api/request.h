@@ -81,6 +81,7 @@ int request_query_int(const struct request *rq, const char *name, int64_t min, i
  */
 int request_add_body(struct request *rq, const void *bytes, size_t len, struct err *e) NODISCARD;
 /* Frees the body and gives its share of the budget back. */
+void request_free_body(struct request *rq); /* its bytes; it counts as held still */
 void request_drop_body(struct request *rq);
 
 /* The body as JSON, owned by the caller. An empty body is an empty object (where a route takes one). */

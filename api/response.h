@@ -35,6 +35,7 @@ struct response {
 	bool close; /* the connection ends with this answer */
 
 	response_next_fn next; /* NULL: not a stream */
+	int64_t stall_ms;      /* of a stream: how long its reader may take no bytes, beyond the usual */
 	void *ctx;
 	void (*free_ctx)(void *ctx);
 };

@@ -9,6 +9,32 @@
 
 #define RETRY_MS 2000
 #define KEY_VOLUME "agent_volume"
+#define KEY_ENGINE "engine"
+
+/*
+ * Sessions live in one engine. Another one that answers in its place (the other daemon's socket, another machine) has none of
+ * their containers: to ask it would end them all.
+ */
+static int check_identity(struct manager *m, struct engine *g, struct err *e)
+{
+	struct engine_info info;
+	engine_get_info(g, &info);
+	_cleanup_free_ char *known = NULL;
+	int r = store_get_value(m->store, KEY_ENGINE, &known, e);
+	if (r < 0 || (known && strcmp(known, info.id) == 0))
+		return r;
+	pthread_mutex_lock(&m->lock);
+	size_t sessions = m->session_count;
+	pthread_mutex_unlock(&m->lock);
+	if (known && sessions)
+		return err_set(e, ERR_UNAVAILABLE,
+			       "%zu sessions live in another engine (%s) than the one at %s: start that one, or set "
+			       "SANDBOX_ENGINE to it",
+			       sessions, known, info.address);
+	if (known) /* the agent was delivered into that one */
+		r = store_set_value(m->store, KEY_VOLUME, "", e);
+	return r == 0 ? store_set_value(m->store, KEY_ENGINE, info.id, e) : r;
+}
 
 static int connect_now(struct manager *m, struct engine **ret, struct err *e)
 {
@@ -21,6 +47,12 @@ static int connect_now(struct manager *m, struct engine **ret, struct err *e)
 	int r = engine_connect(&options, ret, e);
 	if (r < 0)
 		return r;
+	r = check_identity(m, *ret, e);
+	if (r < 0) {
+		engine_free(*ret);
+		*ret = NULL;
+		return r;
+	}
 	struct engine_info info;
 	engine_get_info(*ret, &info);
 	LOG(LOG_INFO, "engine", F("kind", info.kind == ENGINE_DOCKER ? "docker" : "podman"), F("version", info.version),
@@ -128,22 +160,25 @@ static int deliver_once(struct manager *m, struct engine *g, struct err *e)
 	return r;
 }
 
-int manager_kit(struct manager *m, struct sandbox_kit *ret, struct err *e)
+int manager_engine_kit(struct manager *m, struct sandbox_kit *ret, struct err *e)
 {
 	struct engine *g = NULL;
 	int r = manager_engine(m, &g, e);
-	if (r < 0)
-		return r;
-	pthread_mutex_lock(&m->lock);
-	bool delivered = m->agent_volume[0];
-	pthread_mutex_unlock(&m->lock);
-	if (!delivered) {
-		pthread_mutex_lock(&m->delivering);
-		r = deliver_once(m, g, e);
-		pthread_mutex_unlock(&m->delivering);
-	}
 	if (r == 0)
 		kit_of(m, g, ret);
+	return r;
+}
+
+int manager_kit(struct manager *m, struct sandbox_kit *ret, struct err *e)
+{
+	int r = manager_engine_kit(m, ret, e);
+	if (r < 0 || ret->agent_volume[0])
+		return r;
+	pthread_mutex_lock(&m->delivering);
+	r = deliver_once(m, ret->engine, e);
+	pthread_mutex_unlock(&m->delivering);
+	if (r == 0)
+		kit_of(m, ret->engine, ret);
 	return r;
 }
 

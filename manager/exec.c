@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A command of a session: its life, its reply, its end in the store. */
+#include <poll.h>
 #include <string.h>
 #include <time.h>
 
@@ -8,6 +9,8 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "manager/internal.h"
+
+#define SLICE_MS 1000 /* a client that has gone, and a stop of berthd, is noticed so often */
 
 struct exec *exec_new(struct session *s, const char *id)
 {
@@ -32,10 +35,18 @@ struct exec *exec_ref(struct exec *x)
 	return x;
 }
 
+static void drop_stdin(struct exec *x)
+{
+	free(STEAL_PTR(x->stdin_data));
+	atomic_fetch_sub(&x->session->manager->stdin_bytes, (int64_t)x->stdin_held);
+	x->stdin_held = 0;
+}
+
 static void drop(struct exec *x)
 {
 	if (x->job)
 		job_set_notify(x->job, NULL, NULL);
+	drop_stdin(x);
 	job_unref(x->job);
 	channel_unref(x->resume);
 	session_unref(x->session);
@@ -43,7 +54,7 @@ static void drop(struct exec *x)
 	buf_clear(&x->text);
 	json_decref(x->reply);
 	char *texts[] = { x->id,     x->command, x->key,	 x->request_hash, x->actor,
-			  x->address, x->stdin_data, x->lost_detail, x->reason };
+			  x->address, x->lost_detail, x->reason };
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		free(texts[i]);
 	pthread_mutex_destroy(&x->lock);
@@ -199,11 +210,12 @@ static void log_end(struct exec *x, const struct job_end *end)
 static void on_saved(void *ctx, bool ok)
 {
 	_cleanup_(exec_put_cleanup_) struct exec *x = ctx;
-	pthread_mutex_lock(&x->lock);
-	x->saving = false;
-	pthread_mutex_unlock(&x->lock);
-	if (!ok)
-		return; /* stays listed: the janitor tries again */
+	if (!ok) { /* stays listed: the janitor tries again */
+		pthread_mutex_lock(&x->lock);
+		x->saving = false;
+		pthread_mutex_unlock(&x->lock);
+		return;
+	}
 	/* Nobody changes x->job after the end. */
 	if (x->job)
 		job_forget(x->job);
@@ -230,16 +242,20 @@ static void save_end(struct exec *x)
 void exec_finish(struct exec *x, const struct job_end *end, const char *reason, const char *detail)
 {
 	json_t *reply = make_reply(x, end, reason, detail);
+	if (x->job)
+		job_set_notify(x->job, NULL, NULL); /* nobody may wake it up any more: it may be freed soon */
+	drop_stdin(x);
+	/* Before the reply is there: from then on the janitor may save the end, too. */
+	x->ending = x->has_slot;
+	x->has_slot = false;
+	if (x->ending)
+		exec_slot_end(x->session);
 	pthread_mutex_lock(&x->lock);
 	x->reason = xstrdup(reason);
 	x->ended_ms = clock_wall_ms();
 	x->reply = reply;
 	pthread_cond_broadcast(&x->changed);
 	pthread_mutex_unlock(&x->lock);
-	if (x->has_slot)
-		exec_slot_end(x->session);
-	x->ending = x->has_slot;
-	x->has_slot = false;
 	session_touch(x->session);
 	count_end(x, end);
 	log_end(x, end);
@@ -260,18 +276,27 @@ void execs_save_again(struct session *s)
 
 /* ---- watching ---- */
 
-bool exec_wait(struct exec *x, int timeout_ms, int client_fd)
+static bool wait_until(struct exec *x, int64_t mono_ms)
 {
-	(void)client_fd; /* a watcher that has gone costs a thread until its wait is over, nothing else */
-	int64_t deadline = clock_mono_ms() + timeout_ms;
+	struct timespec t = { .tv_sec = mono_ms / 1000, .tv_nsec = mono_ms % 1000 * 1000000 };
 	pthread_mutex_lock(&x->lock);
-	while (!x->reply && clock_mono_ms() < deadline && !atomic_load(&x->session->manager->quiet)) {
-		int64_t until = MIN(deadline, clock_mono_ms() + 1000);
-		struct timespec t = { .tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000 };
+	while (!x->reply && clock_mono_ms() < mono_ms)
 		pthread_cond_timedwait(&x->changed, &x->lock, &t);
-	}
 	bool ended = x->reply != NULL;
 	pthread_mutex_unlock(&x->lock);
+	return ended;
+}
+
+bool exec_wait(struct exec *x, int timeout_ms, int client_fd)
+{
+	int64_t deadline = clock_mono_ms() + timeout_ms;
+	struct pollfd client = { .fd = client_fd, .events = POLLRDHUP };
+	bool ended, over;
+	do {
+		ended = wait_until(x, MIN(deadline, clock_mono_ms() + SLICE_MS));
+		over = clock_left_ms(deadline) == 0 || atomic_load(&x->session->manager->quiet) ||
+		       (client_fd >= 0 && poll(&client, 1, 0) > 0);
+	} while (!ended && !over);
 	return ended;
 }
 

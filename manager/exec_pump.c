@@ -384,7 +384,12 @@ static void drop_unknown(struct channel *c, const struct channel_job_info *jobs,
 		bool known = false;
 		for (size_t k = 0; k < exec_count; k++)
 			known = known || strcmp(all[k]->id, jobs[i].tag) == 0;
-		if (!known && id_is("e_", jobs[i].tag))
+		if (known || !id_is("e_", jobs[i].tag))
+			continue;
+		/* What a command that has ended well has left running stays. */
+		if (jobs[i].state == PROTO_JOB_ENDED)
+			channel_forget_job(c, jobs[i].job);
+		else
 			channel_drop_job(c, jobs[i].job);
 	}
 }

@@ -18,17 +18,23 @@ static bool has_room_locked(const struct session *s)
 	return s->running < s->manager->settings->max_concurrency && s->running + s->ending < JOBS_MAX;
 }
 
+enum place { PLACE_SLOT, PLACE_LINE, PLACE_NONE };
+
 /* Takes a free slot, or else stands in line as w (NULL: does not). */
-static bool take_at_once(struct session *s, struct exec_waiter *w)
+static enum place take_at_once(struct session *s, struct exec_waiter *w)
 {
 	pthread_mutex_lock(&s->lock);
-	bool free_slot = has_room_locked(s) && TAILQ_EMPTY(&s->queue);
-	if (free_slot)
+	enum place got = PLACE_NONE;
+	if (has_room_locked(s) && TAILQ_EMPTY(&s->queue)) {
 		s->running++;
-	else if (w)
+		got = PLACE_SLOT;
+	} else if (w && s->queued < EXEC_QUEUE_MAX) {
 		TAILQ_INSERT_TAIL(&s->queue, w, next);
+		s->queued++;
+		got = PLACE_LINE;
+	}
 	pthread_mutex_unlock(&s->lock);
-	return free_slot;
+	return got;
 }
 
 /* Leaves the line. True when the slot was granted meanwhile. */
@@ -36,8 +42,10 @@ static bool leave(struct session *s, struct exec_waiter *w)
 {
 	pthread_mutex_lock(&s->lock);
 	bool granted = w->granted;
-	if (!granted)
+	if (!granted) {
 		TAILQ_REMOVE(&s->queue, w, next);
+		s->queued--;
+	}
 	pthread_mutex_unlock(&s->lock);
 	return granted;
 }
@@ -50,24 +58,24 @@ static int running(struct session *s)
 	return n;
 }
 
-int exec_slot_take(struct session *s, int timeout_ms, int client_fd, struct err *e)
+static int refuse(struct session *s, struct err *e)
 {
-	if (take_at_once(s, NULL))
-		return 0;
-	_cleanup_close_ int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (fd < 0)
-		return err_sys(e, ERR_INTERNAL, errno, "no descriptor for a waiting command");
-	struct exec_waiter w = { .wake_fd = fd };
-	if (take_at_once(s, &w))
-		return 0;
+	err_set(e, ERR_LIMIT, "%d commands of this session run already (SANDBOX_MAX_CONCURRENCY)", running(s));
+	e->retry_after_s = 1;
+	return -ERR_LIMIT;
+}
+
+/* Stands in line until the slot is granted, the time is over, the client has gone or berthd stops. */
+static int stand_in_line(struct session *s, struct exec_waiter *w, int timeout_ms, int client_fd, struct err *e)
+{
 	int64_t deadline = clock_mono_ms() + timeout_ms;
-	struct pollfd fds[2] = { { .fd = fd, .events = POLLIN }, { .fd = client_fd, .events = POLLRDHUP } };
+	struct pollfd fds[2] = { { .fd = w->wake_fd, .events = POLLIN }, { .fd = client_fd, .events = POLLRDHUP } };
 	const atomic_bool *quiet = &s->manager->quiet;
 	int n;
 	do
 		n = poll(fds, 2, (int)MIN(clock_left_ms(deadline), SLICE_MS));
 	while ((n == 0 && clock_left_ms(deadline) > 0 && !atomic_load(quiet)) || (n < 0 && errno == EINTR));
-	bool granted = leave(s, &w);
+	bool granted = leave(s, w);
 	bool gone = fds[1].revents != 0;
 	if (granted && !gone)
 		return 0;
@@ -75,11 +83,25 @@ int exec_slot_take(struct session *s, int timeout_ms, int client_fd, struct err 
 		exec_slot_give(s);
 	if (gone)
 		return err_set(e, ERR_CONFLICT, "the client has gone");
-	if (atomic_load(quiet))
-		return err_set(e, ERR_STOPPING, "berthd is stopping");
-	err_set(e, ERR_LIMIT, "%d commands of this session run already (SANDBOX_MAX_CONCURRENCY)", running(s));
-	e->retry_after_s = 1;
-	return -ERR_LIMIT;
+	return atomic_load(quiet) ? err_set(e, ERR_STOPPING, "berthd is stopping") : refuse(s, e);
+}
+
+int exec_slot_take(struct session *s, int timeout_ms, int client_fd, struct err *e)
+{
+	if (take_at_once(s, NULL) == PLACE_SLOT)
+		return 0;
+	_cleanup_close_ int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (fd < 0)
+		return err_sys(e, ERR_INTERNAL, errno, "no descriptor for a waiting command");
+	struct exec_waiter w = { .wake_fd = fd };
+	switch (take_at_once(s, &w)) {
+	case PLACE_SLOT:
+		return 0;
+	case PLACE_LINE:
+		return stand_in_line(s, &w, timeout_ms, client_fd, e);
+	default:
+		return refuse(s, e);
+	}
 }
 
 /* Free slots go over to those in line; under the lock, since a waiter is on its thread's stack. */
@@ -89,6 +111,7 @@ static void hand_on_locked(struct session *s)
 	struct exec_waiter *w;
 	while ((w = TAILQ_FIRST(&s->queue)) && has_room_locked(s)) {
 		TAILQ_REMOVE(&s->queue, w, next);
+		s->queued--;
 		w->granted = true;
 		s->running++;
 		(void)!write(w->wake_fd, &one, sizeof(one));

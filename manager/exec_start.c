@@ -78,7 +78,7 @@ static struct exec *make_exec(struct session *s, const struct exec_request *rq, 
 	if (rq->stdin_data) {
 		x->stdin_data = xcalloc(rq->stdin_len + 1, 1);
 		memcpy(x->stdin_data, rq->stdin_data, rq->stdin_len);
-		x->stdin_len = rq->stdin_len;
+		x->stdin_len = x->stdin_held = rq->stdin_len;
 	}
 	capture_init(&x->capture, (size_t)set->max_output, x->base64);
 	return x;
@@ -214,11 +214,25 @@ static int run(struct exec *x, const struct exec_request *rq, const struct calle
 	return 0;
 }
 
+static int hold_stdin(struct manager *m, size_t len, struct err *e)
+{
+	int64_t all = atomic_fetch_add(&m->stdin_bytes, (int64_t)len) + (int64_t)len;
+	if (all <= EXEC_STDIN_ALL_MAX)
+		return 0;
+	atomic_fetch_sub(&m->stdin_bytes, (int64_t)len);
+	err_set(e, ERR_OVERLOADED, "the stdin of all running commands together is too large just now");
+	e->retry_after_s = 5;
+	return -ERR_OVERLOADED;
+}
+
 static int start_with_slot(struct session *s, const struct exec_request *rq, const struct caller *who,
 			   struct exec **ret, struct err *e)
 {
 	_cleanup_(channel_unref_cleanup_) struct channel *c = NULL;
 	int r = session_channel(s, MANAGER_CONNECT_TIMEOUT_MS, &c, e);
+	if (r < 0)
+		return r;
+	r = hold_stdin(s->manager, rq->stdin_len, e);
 	if (r < 0)
 		return r;
 	struct exec *x = make_exec(s, rq, who);

@@ -2,9 +2,10 @@
 /*
  * internal.h - what the files of the manager share. Nobody outside this folder includes it.
  *
- * Lock order: manager.lock -> session.moving -> session.lock -> exec.lock -> the channel's. A session's
- * `moving` lock is the only one that is held over a wait (for the store, never for the engine): it
- * puts the moves of one session in order.
+ * Lock order (docs/ARCHITECTURE.md has all of it): manager.connecting or manager.delivering -> manager.lock;
+ * session.moving -> session.lock -> the channels'; exec.lock -> the channels'. manager.lock takes no other.
+ * Held over a wait are three only: a session's `moving`, for the store, which puts the moves of one session
+ * in order; and `connecting` and `delivering`, for the engine.
  */
 #ifndef BERTH_MANAGER_INTERNAL_H
 #define BERTH_MANAGER_INTERNAL_H
@@ -57,7 +58,9 @@ struct session {
 	int connect_failures;
 	int64_t linked_ms; /* monotonic: when the last link was opened */
 	int young_links;   /* links in a row that were lost soon after */
+	char *doom_actor, *doom_address; /* who wants it; NULL: the manager */
 	char *doom, *doom_detail;      /* reason with which the janitor shall end it */
+	bool connect_queued;	       /* a worker will open a link, or is at it */
 	bool being_ended;	       /* a worker is at it */
 	int64_t end_not_before_ms;     /* monotonic: backoff after failures */
 	int end_failures;
@@ -65,6 +68,7 @@ struct session {
 	int running;		       /* slots taken */
 	int ending;		       /* ended, and their end is not stored yet */
 	TAILQ_HEAD(, exec_waiter) queue;
+	int queued;		       /* in it */
 };
 
 /*
@@ -89,7 +93,7 @@ struct exec {
 	/* the owner's */
 	struct job *job; /* NULL: not attached */
 	char *stdin_data;
-	size_t stdin_len, stdin_at;
+	size_t stdin_len, stdin_at, stdin_held; /* held: counts in manager->stdin_bytes */
 	struct capture capture;
 	bool started;	  /* the agent said so over a link that was lost since */
 	uint64_t seen[3]; /* bytes of each stream read or lost: where to attach again */
@@ -120,7 +124,8 @@ struct manager {
 	const struct settings *settings;
 	struct store *store;
 	struct channels *channels;
-	struct workers *workers;
+	struct workers *workers; /* open links */
+	struct workers *enders;	 /* end sessions */
 	struct collector *collector;
 	struct janitor *janitor;
 	char instance[ID_SIZE];
@@ -144,19 +149,21 @@ struct manager {
 	int64_t connect_retry_ms;   /* monotonic; as the next under `connecting` */
 	struct err connect_err;	    /* of the last connect, when it failed */
 
-	pthread_mutex_t delivering; /* one delivery at a time; held over engine calls, nothing is taken in it but lock */
+	pthread_mutex_t delivering; /* one delivery at a time; held over calls of engine and store */
 	int64_t deliver_retry_ms;   /* monotonic; as the next under `delivering` */
 	struct err deliver_err;	    /* of the last delivery, when it failed */
 	struct image_cache *images; /* image_env.h */
 
 	atomic_int_least64_t unauthorized, reconnects, sessions_created, sessions_failed, execs_started, execs_running,
-		exec_us_sum;
+		exec_us_sum, stdin_bytes;
 	atomic_int_least64_t execs_by_reason[PROTO_REASON_COUNT_];
 };
 
 /* ---- engine_slot.c ---- */
 
-/* Fills the kit; connects the engine and delivers the agent when that was not done yet. ERR_UNAVAILABLE ... */
+/* Fills the kit, all but agent_volume, which is "" before the first delivery: enough to link, to end, to look. */
+int manager_engine_kit(struct manager *m, struct sandbox_kit *ret, struct err *e) NODISCARD;
+/* The whole kit, to create: delivers the agent when that was not done yet. */
 int manager_kit(struct manager *m, struct sandbox_kit *ret, struct err *e) NODISCARD;
 /* Only the engine, without a delivery. */
 int manager_engine(struct manager *m, struct engine **ret, struct err *e) NODISCARD;
@@ -193,23 +200,26 @@ void session_copy_row(struct session *s, struct session_row *ret); /* cleared by
 /* It is used now: the idle deadline moves. */
 void session_touch(struct session *s);
 
+/* ---- session_create.c ---- */
+
+/* Finds out whether `command` can be run in it. */
+void session_probe_shell(struct session *s, struct channel *c);
+
 /* ---- session_link.c ---- */
 
-/* An open link, opened now if need be. A reference. ERR_GONE, ERR_CONFLICT (paused), ERR_UNAVAILABLE, ERR_SANDBOX, ERR_TIMEOUT. */
+/*
+ * An open link, opened now if need be. A reference. timeout_ms bounds the wait for somebody else's attempt and for the backoff;
+ * an attempt of one's own takes MANAGER_CONNECT_TIMEOUT_MS at most. ERR_GONE, ERR_CONFLICT (paused), ERR_UNAVAILABLE, ERR_SANDBOX, ERR_TIMEOUT. */
 int session_channel(struct session *s, int timeout_ms, struct channel **ret, struct err *e) NODISCARD;
 bool session_is_linked(struct session *s);
 
 /* ---- session_end.c ---- */
 
-/*
- * Ends it: stopping, engine removal, gone. Only one caller does the work. 0 with *ret_gone false when the engine needs
- * longer than timeout_ms; the janitor goes on.
- */
-int session_end(struct session *s, const char *reason, const char *detail, const struct caller *who, int timeout_ms,
-		bool *ret_gone, struct err *e) NODISCARD;
-/* Asks the janitor to end it; any thread, any lock but the session's own. */
+/* Marks it to be ended; the first reason counts. who NULL: the manager. Any thread, any lock but the session's own. */
 void session_doom(struct session *s, const char *reason, const char *detail);
-void session_doom_locked(struct session *s, const char *reason, const char *detail);
+void session_doom_locked(struct session *s, const char *reason, const char *detail, const struct caller *who);
+/* Gives a session that is to end to a worker, unless one is at it or it is too early to try again. */
+void session_end_if_due(struct session *s);
 
 /* ---- exec.c: life, replies, the list ---- */
 

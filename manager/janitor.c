@@ -10,8 +10,6 @@
 #define TICK_MS 1000
 #define PURGE_MS 60000
 #define EVENTS_RETRY_S 2
-#define END_RETRY_MS 1000 /* what the engine refuses to remove is tried again, less and less often */
-#define END_RETRY_MAX_MS 10000
 
 struct janitor {
 	struct manager *manager;
@@ -30,42 +28,15 @@ static void work_connect(void *arg)
 	_cleanup_(session_unref_cleanup_) struct session *s = arg;
 	_cleanup_(channel_unref_cleanup_) struct channel *c = NULL;
 	struct err ignored; /* logged there; comes up again at the next tick */
-	if (atomic_load(&s->manager->quiet) || session_channel(s, MANAGER_CONNECT_TIMEOUT_MS, &c, &ignored) < 0)
-		return;
+	/* Does not wait for somebody else's attempt: the workers are few, and one session must not hold them all. */
+	bool open = !atomic_load(&s->manager->quiet) && session_channel(s, 0, &c, &ignored) == 0;
 	pthread_mutex_lock(&s->lock);
-	bool resume = s->resume_wanted;
-	s->resume_wanted = false;
+	s->connect_queued = false;
+	bool resume = open && s->resume_wanted;
+	s->resume_wanted = s->resume_wanted && !resume;
 	pthread_mutex_unlock(&s->lock);
 	if (resume)
 		execs_resume(s, c);
-}
-
-static void work_end(void *arg)
-{
-	_cleanup_(session_unref_cleanup_) struct session *s = arg;
-	pthread_mutex_lock(&s->lock);
-	_cleanup_free_ char *reason = xstrdup(s->doom ? s->doom : s->row.reason ? s->row.reason : "ended");
-	_cleanup_free_ char *detail = s->doom_detail ? xstrdup(s->doom_detail) : NULL;
-	pthread_mutex_unlock(&s->lock);
-	bool done = false;
-	struct err e;
-	/* A session that is not ended before berthd stops is ended by the next one. */
-	if (!atomic_load(&s->manager->quiet) &&
-	    session_end(s, reason, detail, NULL, MANAGER_DELETE_TIMEOUT_MS, &done, &e) < 0)
-		LOG(LOG_ERROR, "cannot end a session yet", F("session", s->id), F("why", e.msg));
-	pthread_mutex_lock(&s->lock);
-	s->being_ended = false;
-	s->end_not_before_ms = clock_mono_ms() + MIN(END_RETRY_MS << MIN(s->end_failures++, 5), END_RETRY_MAX_MS);
-	pthread_mutex_unlock(&s->lock);
-}
-
-/* False when the workers have enough to do: the next tick tries again. */
-static bool give_work(struct session *s, worker_fn fn)
-{
-	if (workers_add(s->manager->workers, fn, session_ref(s)))
-		return true;
-	session_unref(s);
-	return false;
 }
 
 /* ---- one look at one session ---- */
@@ -76,30 +47,36 @@ static void judge_deadlines_locked(struct session *s)
 	if (s->state != SESSION_READY && s->state != SESSION_PAUSED)
 		return;
 	if (s->row.expires_ms && now >= s->row.expires_ms)
-		session_doom_locked(s, "expired", "its ttl is over");
+		session_doom_locked(s, "expired", "its ttl is over", NULL);
 	else if (s->row.idle_ms && now >= s->row.idle_ms && TAILQ_EMPTY(&s->execs))
-		session_doom_locked(s, "idle", "it was not used for its idle_s");
+		session_doom_locked(s, "idle", "it was not used for its idle_s", NULL);
+}
+
+static bool wants_link_locked(const struct session *s)
+{
+	bool linked = s->channel && channel_is_open(s->channel);
+	return s->state == SESSION_READY && !s->doom && !s->connecting && !s->connect_queued &&
+	       (!linked || s->resume_wanted) && clock_mono_ms() >= s->connect_not_before_ms;
+}
+
+static void connect_if_due(struct session *s)
+{
+	pthread_mutex_lock(&s->lock);
+	/* A full queue: the next tick tries again. */
+	bool added = wants_link_locked(s) && workers_add(s->manager->workers, work_connect, s);
+	if (added)
+		atomic_fetch_add(&s->refs, 1); /* the worker's, who waits for the lock */
+	s->connect_queued = s->connect_queued || added;
+	pthread_mutex_unlock(&s->lock);
 }
 
 static void look_at(struct session *s)
 {
 	pthread_mutex_lock(&s->lock);
 	judge_deadlines_locked(s);
-	bool end = (s->doom || s->state == SESSION_STOPPING) && !s->being_ended && s->state != SESSION_CREATING &&
-		   clock_mono_ms() >= s->end_not_before_ms;
-	if (end)
-		s->being_ended = true;
-	bool linked = s->channel && channel_is_open(s->channel);
-	bool connect = !end && s->state == SESSION_READY && !s->doom && !s->connecting &&
-		       (!linked || s->resume_wanted) && clock_mono_ms() >= s->connect_not_before_ms;
 	pthread_mutex_unlock(&s->lock);
-	if (end && !give_work(s, work_end)) {
-		pthread_mutex_lock(&s->lock);
-		s->being_ended = false;
-		pthread_mutex_unlock(&s->lock);
-	}
-	if (connect)
-		(void)!give_work(s, work_connect);
+	session_end_if_due(s);
+	connect_if_due(s);
 	execs_save_again(s);
 }
 

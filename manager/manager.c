@@ -10,6 +10,7 @@
 #include "manager/internal.h"
 
 #define WORKERS 4
+#define ENDERS 8
 #define WORKERS_QUEUE 4096
 #define KEY_INSTANCE "instance"
 #define PING_MS 1000	     /* /health asks the engine at most so often */
@@ -71,6 +72,8 @@ static int start(struct manager *m, struct err *e)
 	if (r == 0)
 		r = workers_new(WORKERS, WORKERS_QUEUE, &m->workers, e);
 	if (r == 0)
+		r = workers_new(ENDERS, WORKERS_QUEUE, &m->enders, e);
+	if (r == 0)
 		r = load_sessions(m, e);
 	if (r == 0)
 		r = execs_load(m, e);
@@ -124,6 +127,7 @@ void manager_free(struct manager *m)
 	/* Threads first, memory later: those that still run wake the ones that have ended. */
 	janitor_stop(m->janitor);
 	workers_free(m->workers);
+	workers_free(m->enders);
 	collector_stop(m->collector);
 	store_close(m->store); /* runs the callbacks of what was queued */
 	leave_all(m);

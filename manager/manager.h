@@ -3,8 +3,8 @@
  * manager.h - what the faces (HTTP, later MCP) ask of Berth: sessions and execs, by plain
  * functions that block with deadlines. It never sees HTTP.
  *
- * Any thread. Lock order: manager -> session -> exec -> (channel's own locks). No lock is held over an
- * engine call, a store wait or a wait for output.
+ * Any thread. The lock order stands in docs/ARCHITECTURE.md. No function here is called, and none returns,
+ * with a lock held.
  */
 #ifndef BERTH_MANAGER_H
 #define BERTH_MANAGER_H
@@ -20,8 +20,9 @@ struct session; /* a session that lives, reference counted */
 struct exec;	/* a command of a session, reference counted */
 
 /*
- * Opens the store, connects the engine, reconciles, starts the manager's threads. An engine that is away is no
- * error: the manager starts degraded and looks for it again. *settings is borrowed for good.
+ * Opens the store, loads the sessions and execs that live, starts the manager's threads, which then find the
+ * engine, open the links and reconcile. An engine that is away is no error: it is looked for again. *settings
+ * is borrowed for good.
  */
 int manager_new(const struct settings *settings, struct manager **ret, struct err *e) NODISCARD;
 /* Ends the threads and links; sessions and their jobs stay. Every handler has returned before. */
@@ -117,6 +118,8 @@ struct exec_request {
 	const char *key;      /* Idempotency-Key or NULL */
 	const char *request_hash; /* with a key: hash of the body as sent */
 };
+#define EXEC_STDIN_ALL_MAX (512ll << 20) /* bytes of stdin that all running commands hold together */
+#define EXEC_QUEUE_MAX 64		 /* commands of one session that wait for a slot */
 #define EXEC_COMMAND_MAX (1 << 20)
 #define EXEC_ARGS_MAX 4096
 #define EXEC_ENV_MAX 512
@@ -124,7 +127,7 @@ struct exec_request {
 /*
  * Starts a command, after its audit row is durable, having waited in the session's queue when too many run. With a key that the session has seen, *ret is
  * that exec and nothing is started (ERR_CONFLICT when the request differs). client_fd: socket to watch while queued, or -1.
- * ERR_INVALID (field), ERR_LIMIT (429, after its timeout in the queue), ERR_NO_SHELL, ERR_STORE, ERR_SANDBOX, ERR_GONE.
+ * ERR_INVALID (field), ERR_LIMIT (429, after its timeout in the queue, or at once when that is full), ERR_OVERLOADED, ERR_NO_SHELL, ERR_STORE, ERR_SANDBOX, ERR_GONE.
  */
 int exec_start(struct session *s, const struct exec_request *rq, const struct caller *who, int client_fd,
 	       struct exec **ret, struct err *e) NODISCARD;

@@ -77,7 +77,8 @@ static void remove_stray_containers(struct manager *m, const struct sandbox_kit 
 			LOG(LOG_INFO, "stray container", F("name", item->name), F("removed", r == 0));
 		}
 		if (helper) {
-			delivery_clean(kit, kit->agent_volume); /* what it was filling can go now, too */
+			if (kit->agent_volume[0])
+				delivery_clean(kit, kit->agent_volume); /* what it was filling can go now, too */
 			pthread_mutex_unlock(&m->delivering);
 		}
 	}
@@ -129,12 +130,22 @@ static int close_rows(struct manager *m, struct err *e)
 	return 0;
 }
 
+static void deliver_ahead(void *arg)
+{
+	struct sandbox_kit kit;
+	struct err e;
+	if (manager_kit(arg, &kit, &e) < 0)
+		LOG(LOG_WARN, "the agent cannot be delivered yet", F("why", e.msg));
+}
+
 int manager_reconcile(struct manager *m, struct err *e)
 {
 	struct sandbox_kit kit;
 	_cleanup_(listing_clear) struct listing containers = { 0 };
 	_cleanup_(listing_clear) struct listing volumes = { 0 };
-	int r = manager_kit(m, &kit, e);
+	int r = manager_engine_kit(m, &kit, e);
+	if (r == 0 && !kit.agent_volume[0])
+		(void)!workers_add(m->workers, deliver_ahead, m); /* so that the first session need not wait */
 	struct engine *g = r == 0 ? kit.engine : NULL;
 	if (r == 0)
 		r = engine_volume_list(g, SANDBOX_LABEL_INSTANCE, m->instance, SANDBOX_LABEL_ID, &volumes.items, &volumes.count, e);

@@ -62,6 +62,8 @@ void session_unref(struct session *s)
 	free(s->token_hash);
 	free(s->doom);
 	free(s->doom_detail);
+	free(s->doom_actor);
+	free(s->doom_address);
 	free(s);
 }
 

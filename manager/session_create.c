@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "manager/image_env.h"
 #include "manager/internal.h"
+#include "runtime/delivery.h"
 
 #define PROBE_TIMEOUT_MS 10000
 #define MIB (1ll << 20)
@@ -173,7 +174,7 @@ static int check(struct manager *m, const struct session_request *rq, struct ses
 }
 
 /* An image without the shell is a fine sandbox, but `command` has to be refused there. */
-static bool has_shell(struct manager *m, struct channel *c)
+static bool has_shell(const struct manager *m, struct channel *c)
 {
 	const char *const argv[] = { m->settings->shell, "-c", ":", NULL };
 	const char *const env[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL };
@@ -195,6 +196,14 @@ static bool has_shell(struct manager *m, struct channel *c)
 	return job_get_end(j)->reason != PROTO_START_FAILED;
 }
 
+void session_probe_shell(struct session *s, struct channel *c)
+{
+	bool shell = has_shell(s->manager, c);
+	pthread_mutex_lock(&s->lock);
+	s->no_shell = !shell;
+	pthread_mutex_unlock(&s->lock);
+}
+
 static int make_sandbox(struct manager *m, const struct sandbox_spec *spec, struct sandbox *ret, struct err *e)
 {
 	struct sandbox_kit kit;
@@ -204,14 +213,26 @@ static int make_sandbox(struct manager *m, const struct sandbox_spec *spec, stru
 	if (r < 0)
 		return r;
 	r = sandbox_create(&kit, spec, MANAGER_CREATE_TIMEOUT_MS, ret, e);
-	/* Somebody may have removed the agent's volume: an engine then makes an empty one in its place. */
-	if (r == -ERR_ENGINE && manager_redeliver(m, &kit, &other) == 0)
+	if (r == -ERR_ENGINE && delivery_is_lost(&kit) && manager_redeliver(m, &kit, &other) == 0)
 		r = sandbox_create(&kit, spec, (int)clock_left_ms(deadline), ret, e);
 	return r;
 }
 
-static int finish(struct session *s, struct sandbox *box, const struct caller *who, struct err *e)
+/* Has somebody asked for its end while it was being made? */
+static int check_doom(struct session *s, struct err *e)
 {
+	pthread_mutex_lock(&s->lock);
+	int r = s->doom ? err_set(e, ERR_GONE, "session %s was %s while it was being created", s->id, s->doom) : 0;
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+static int finish(struct session *s, const char *image, struct sandbox *box, const struct caller *who,
+		  struct err *e)
+{
+	int r = check_doom(s, e);
+	if (r < 0)
+		return r;
 	pthread_mutex_lock(&s->lock);
 	s->channel = STEAL_PTR(box->channel);
 	s->row.container = xstrdup(box->container);
@@ -221,39 +242,39 @@ static int finish(struct session *s, struct sandbox *box, const struct caller *w
 	s->row.cpu_milli = (int64_t)box->hello.cpu_milli;
 	s->row.pids = (int64_t)box->hello.pids_max;
 	pthread_mutex_unlock(&s->lock);
-	bool shell = has_shell(s->manager, s->channel);
-	pthread_mutex_lock(&s->lock);
-	s->no_shell = !shell;
-	pthread_mutex_unlock(&s->lock);
-	struct audit_row audit = audit_of(who, "session.create", s->id, s->row.image, "ok", NULL);
+	session_probe_shell(s, s->channel);
+	struct audit_row audit = audit_of(who, "session.create", s->id, image, "ok", NULL);
 	return session_move(s, SESSION_EV_VERIFIED, NULL, NULL, &audit, e);
 }
 
 /* The row of a session that never came to be; what was made of it is gone already, or found by its label. */
-static void give_up(struct session *s, const struct caller *who, const struct err *why)
+static void give_up(struct session *s, const char *image, const struct caller *who, const struct err *why)
 {
-	struct err ignored;
-	struct audit_row audit = audit_of(who, "session.create", s->id, s->row.image, err_name(why->code), why->msg);
-	(void)!session_move(s, SESSION_EV_FAILED, "create_failed", why->msg, &audit, &ignored);
+	struct err ignored; /* a row that the store refuses is closed by reconcile */
+	struct audit_row audit = audit_of(who, "session.create", s->id, image, err_name(why->code), why->msg);
+	const char *reason = why->code == ERR_GONE ? "deleted" : "create_failed";
+	(void)!session_move(s, SESSION_EV_FAILED, reason, why->msg, &audit, &ignored);
 	LOG(LOG_WARN, "session failed", F("session", s->id), F("why", why->msg));
 }
 
-static int bring_up(struct manager *m, struct session *s, const struct sandbox_spec *spec, const struct caller *who,
-		    struct err *e)
+/* image: as asked for, for the audit; the session's own texts may be replaced meanwhile. */
+static int bring_up(struct manager *m, struct session *s, const char *image, const struct sandbox_spec *spec,
+		    const struct caller *who, struct err *e)
 {
 	struct sandbox box = { 0 };
 	int r = make_sandbox(m, spec, &box, e);
 	if (r == 0)
-		r = finish(s, &box, who, e);
+		r = finish(s, image, &box, who, e);
 	if (r == 0)
 		return 0;
 	if (box.container[0]) {
 		struct sandbox_kit kit;
 		struct err ignored; /* a remainder is found by its label */
-		if (manager_kit(m, &kit, &ignored) == 0)
+		if (manager_engine_kit(m, &kit, &ignored) == 0)
 			(void)!sandbox_destroy(&kit, s->sandbox, box.container, MANAGER_DELETE_TIMEOUT_MS, &ignored);
 	}
-	give_up(s, who, e);
+	channel_unref(box.channel);
+	give_up(s, image, who, e);
 	return r;
 }
 
@@ -299,7 +320,7 @@ int sessions_create(struct manager *m, const struct session_request *rq, const s
 		r = admit(m, &row, who, &s, ret_token, e);
 	if (r < 0)
 		return r;
-	r = bring_up(m, s, &spec, who, e);
+	r = bring_up(m, s, row.image, &spec, who, e);
 	if (r < 0) {
 		atomic_fetch_add(&m->sessions_failed, 1);
 		sessions_leave(m, s);

@@ -77,16 +77,18 @@ static uint64_t next_generation(struct session *s)
 	return (uint64_t)g;
 }
 
-static int open_link(struct session *s, int timeout_ms, struct channel **ret, struct err *e)
+/* Takes its full time, whoever asks: an attempt that is given up costs the engine as much as one that succeeds. */
+static int open_link(struct session *s, struct channel **ret, struct err *e)
 {
 	struct sandbox_kit kit;
 	pthread_mutex_lock(&s->lock);
 	_cleanup_free_ char *container = xstrdup(s->row.container);
 	pthread_mutex_unlock(&s->lock);
 	_cleanup_free_ struct hello *hello = xcalloc(1, sizeof(*hello));
-	int r = manager_kit(s->manager, &kit, e);
+	int r = manager_engine_kit(s->manager, &kit, e);
 	if (r == 0)
-		r = sandbox_connect(&kit, container, next_generation(s), timeout_ms, ret, hello, e);
+		r = sandbox_connect(&kit, container, next_generation(s), MANAGER_CONNECT_TIMEOUT_MS, ret,
+				    hello, e);
 	return r;
 }
 
@@ -106,7 +108,7 @@ static void set_link(struct session *s, struct channel *c, int r, const struct e
 		int64_t wait = BACKOFF_MIN_MS << MIN(s->connect_failures++, 7);
 		s->connect_not_before_ms = now + MIN(wait, BACKOFF_MAX_MS);
 		if (r == -ERR_NOT_FOUND)
-			session_doom_locked(s, "sandbox_lost", e->msg);
+			session_doom_locked(s, "sandbox_lost", e->msg, NULL);
 	}
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
@@ -124,7 +126,7 @@ int session_channel(struct session *s, int timeout_ms, struct channel **ret, str
 	if (r != 0)
 		return r < 0 ? r : 0;
 	struct channel *c = NULL;
-	r = open_link(s, (int)MAX(clock_left_ms(deadline), 1000), &c, e);
+	r = open_link(s, &c, e);
 	struct channel *mine = r == 0 ? channel_ref(c) : NULL;
 	set_link(s, c, r, e);
 	if (r < 0) {
@@ -134,6 +136,8 @@ int session_channel(struct session *s, int timeout_ms, struct channel **ret, str
 	atomic_fetch_add(&s->manager->reconnects, 1);
 	LOG(LOG_INFO, "link open", F("session", s->id), F("again", !first));
 	execs_resume(s, mine);
+	if (first) /* a session of an earlier berthd */
+		session_probe_shell(s, mine);
 	*ret = mine;
 	return 0;
 }

@@ -6,7 +6,8 @@
  * the functions here; they take the channel's lock, queue frames and wait on its condition.
  * Nothing that a peer sends is believed: a broken frame or bytes without credit end the link.
  *
- * Lock order: channels -> channel -> job. No callback is made with a lock held.
+ * Lock order: a job's notify_lock -> channels -> channel -> leaf. A callback is made with notify_lock alone
+ * held.
  */
 #ifndef BERTH_CHANNEL_H
 #define BERTH_CHANNEL_H
@@ -135,6 +136,8 @@ void job_cancel(struct job *j, int grace_ms);
 void job_forget(struct job *j); /* the end is stored: the agent may free its record */
 /* As job_cancel(), for a job by its number. */
 void channel_cancel_job(struct channel *c, uint32_t id, int grace_ms);
+/* For a job of the agent's list: it has ended, and its end is stored. */
+void channel_forget_job(struct channel *c, uint32_t id);
 /* Kills and forgets a job of the agent's list that nobody here knows. */
 void channel_drop_job(struct channel *c, uint32_t id);
 

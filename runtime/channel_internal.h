@@ -42,7 +42,8 @@ struct job {
 	bool stdin_closed, started, ended, lost;
 	struct job_end end;
 
-	/* The callback. notify_lock is held while it runs, and is taken before no other lock of ours. */
+	/* The callback. notify_lock is held while it runs; the channel's lock and those of the callback are
+	 * taken in it. */
 	pthread_mutex_t notify_lock;
 	job_notify_fn notify;
 	void *notify_ctx;

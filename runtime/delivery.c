@@ -130,6 +130,20 @@ int delivery_ensure(const struct sandbox_kit *kit, const char *current, bool aga
 	return 0;
 }
 
+bool delivery_is_lost(const struct sandbox_kit *kit)
+{
+	_cleanup_free_ struct engine_item *items = NULL;
+	size_t count = 0;
+	struct err ignored; /* an engine that does not answer has lost nothing yet */
+	if (engine_volume_list(kit->engine, SANDBOX_LABEL_INSTANCE, kit->instance, SANDBOX_LABEL_ROLE, &items, &count,
+			       &ignored) < 0)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(items[i].name, kit->agent_volume) == 0)
+			return false;
+	return true;
+}
+
 void delivery_clean(const struct sandbox_kit *kit, const char *current)
 {
 	_cleanup_free_ struct engine_item *items = NULL;

@@ -21,6 +21,9 @@ void delivery_image_ref(char ret[ENGINE_NAME_SIZE]);
 int delivery_ensure(const struct sandbox_kit *kit, const char *current, bool again, char ret_volume[ENGINE_NAME_SIZE],
 		    struct err *e) NODISCARD;
 
+/* Is the kit's volume gone? An engine then makes an empty one, without our labels, for the next container that names it. */
+bool delivery_is_lost(const struct sandbox_kit *kit);
+
 /* Removes volumes of other builds that no container has any more. */
 void delivery_clean(const struct sandbox_kit *kit, const char *current);
 

@@ -477,6 +477,13 @@ void job_forget(struct job *j)
 	pthread_mutex_unlock(&j->channel->lock);
 }
 
+void channel_forget_job(struct channel *c, uint32_t id)
+{
+	pthread_mutex_lock(&c->lock);
+	channel_send_locked(c, PROTO_FORGET, 0, id, NULL, 0);
+	pthread_mutex_unlock(&c->lock);
+}
+
 void channel_drop_job(struct channel *c, uint32_t id)
 {
 	pthread_mutex_lock(&c->lock);

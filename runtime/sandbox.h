@@ -74,8 +74,8 @@ struct sandbox {
 };
 
 /*
- * Makes volumes and container, starts it, opens its link with generation 1 and verifies it. on_container (may be NULL) is called
- * when the container has an id, before it is started. Nothing is left behind on failure, as far as the engine answers.
+ * Makes volumes and container, starts it, opens its link with generation 1 and verifies it. Nothing is left
+ * behind on failure, as far as the engine answers.
  * Tell apart: ERR_NOT_FOUND (image), ERR_SANDBOX (no agent or not as asked), the engine's.
  */
 int sandbox_create(const struct sandbox_kit *kit, const struct sandbox_spec *spec, int timeout_ms, struct sandbox *ret,

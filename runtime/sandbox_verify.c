@@ -30,6 +30,20 @@ static const struct sandbox_place *find_place(const struct sandbox_places *ps, c
 	return NULL;
 }
 
+static bool is_below(const char *path, const char *top)
+{
+	size_t len = strlen(top);
+	return strncmp(path, top, len) == 0 && path[len] == '/';
+}
+
+static bool is_nested(const struct sandbox_places *ps, const char *path)
+{
+	for (size_t i = 0; i < ps->count; i++)
+		if (is_below(path, ps->at[i].path) || is_below(ps->at[i].path, path))
+			return true;
+	return false;
+}
+
 /* Takes the image's own volumes and the workspace first; what is left over is shared by the others. */
 static int add_fixed(const struct sandbox_spec *spec, struct sandbox_places *ps, struct err *e)
 {
@@ -42,6 +56,9 @@ static int add_fixed(const struct sandbox_spec *spec, struct sandbox_places *ps,
 	for (const char *const *v = spec->image_volumes; v && *v; v++) {
 		if (find_place(ps, *v))
 			continue;
+		/* A mount point that a job could move away is none. */
+		if (is_nested(ps, *v))
+			return err_field(e, "image", "has the volume %.100s below or above another writable place", *v);
 		if (ps->count == SANDBOX_PLACES_MAX)
 			return err_field(e, "image", "has more than %d volumes",
 					 SANDBOX_PLACES_MAX - (int)ARRAY_LEN(at_4g) - 1);

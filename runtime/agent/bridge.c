@@ -80,17 +80,19 @@ static struct pollfd waits_for(const struct flow *f)
 static void relay(int link)
 {
 	static struct flow up, down;
-	bool half_closed = false;
+	bool half_closed = false, hung_up = false;
 
 	up.from = STDIN_FILENO;
 	up.to = down.from = link;
 	down.to = STDOUT_FILENO;
 	while (!flow_is_over(&down)) {
-		struct pollfd fds[] = { waits_for(&up), waits_for(&down) };
-		bool ending = up.ended || down.ended;
-		int n = poll(fds, 2, ending ? LINGER_MS : -1);
+		/* the third only for its hang-up, which nobody reads while stdout takes nothing */
+		struct pollfd fds[] = { waits_for(&up), waits_for(&down), { .fd = hung_up ? -1 : link } };
+		bool ending = up.ended || down.ended || hung_up;
+		int n = poll(fds, 3, ending ? LINGER_MS : -1);
 		if (n == 0 || (n < 0 && errno != EINTR))
 			return;
+		hung_up = hung_up || fds[2].revents;
 		if (fds[1].revents && !flow_move(&down))
 			return;
 		/* PID 1 has hung up on us: its last words may still be on their way */

@@ -161,6 +161,21 @@ static void offer_to_oom_killer(void)
 		(void)fd_write_all(fd, "1000", 4);
 }
 
+/*
+ * The kernel counts queued signals per uid, and one that finds no room arrives without its sender: as if from outside
+ * of the sandbox, where PID 1 takes SIGTERM from (sigqueue(3), and __send_signal() of the kernel). So what jobs may queue
+ * leaves room below PID 1's limit.
+ */
+static void leave_room_for_signals(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_SIGPENDING, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max = limit.rlim_cur / 2;
+	(void)setrlimit(RLIMIT_SIGPENDING, &limit);
+}
+
 static void reset_signals(void)
 {
 	struct sigaction normal = { .sa_handler = SIG_DFL };
@@ -198,6 +213,7 @@ _Noreturn void command_run(const struct supervisor_setup *s)
 		fail(s, STEP_SPEC, sys);
 	offer_to_oom_killer();
 	(void)setrlimit(RLIMIT_NOFILE, &s->nofile);
+	leave_room_for_signals();
 	reset_signals();
 	if (c.facts.cwd.at && chdir(own(&c, c.facts.cwd.at)) < 0)
 		fail(s, STEP_CHDIR, errno);

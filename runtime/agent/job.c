@@ -44,6 +44,10 @@ static void clear_slot(struct jobs *js, struct job *j)
 
 int jobs_init(struct jobs *js, struct loop *l)
 {
+	struct cgroup_limits limits;
+
+	cgroup_read(&limits);
+	js->pids_max = limits.pids_max;
 	js->loop = l;
 	js->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	js->oom_fd = cgroup_open_oom();
@@ -258,14 +262,15 @@ void jobs_attach(struct jobs *js, uint32_t id, int stream, uint64_t offset)
 		output_attach(&j->out[stream - 1].log, offset);
 }
 
+/* One that is being killed is forgotten, too: its record goes when it has ended. */
 void jobs_forget(struct jobs *js, uint32_t id)
 {
 	struct job *j = job_find(js, id);
 
-	if (!j || j->state != JOB_ENDED)
+	if (!j || (j->state != JOB_ENDED && j->kill.phase == KILL_NONE))
 		return;
 	j->forgotten = true;
-	if (j->supervisor == 0)
+	if (j->state == JOB_ENDED && j->supervisor == 0)
 		job_release(j);
 }
 

@@ -90,6 +90,8 @@ struct jobs {
 	struct rlimit nofile; /* as it was when the agent started */
 	struct kill strays;   /* orphans of supervisors that were killed */
 	int64_t sweep_ms;     /* when the next picture of the processes may be taken */
+	int64_t cleared_ms;   /* when leftovers were last looked at */
+	uint64_t pids_max;    /* of the sandbox; 0: unlimited */
 	unsigned turn;        /* whose output comes next */
 	struct job all[PROTO_JOBS_MAX];
 	struct job_refusal refusals[JOB_REFUSALS_MAX];
@@ -143,6 +145,12 @@ void job_launch(struct job *j);
 /* The job ends before its command began. detail is a constant. */
 void job_fail_start(struct job *j, int sys, const char *detail);
 void job_release(struct job *j);
+/*
+ * What a command left running may stay, but not be all there is: a bomb whose command has ended has no
+ * timeout any more, and would keep later commands from making processes. So leftovers of one job that hold
+ * more than half of those there may be are killed. Looks at most every pause_ms, since a picture costs time.
+ */
+void jobs_clear_leftovers(struct jobs *js, int64_t pause_ms);
 int64_t job_clock_us(void);
 void job_on_output(void *ctx, uint32_t events); /* ctx is the job, as in the next */
 void job_on_input(void *ctx, uint32_t events);

@@ -14,6 +14,7 @@
 #define DRAIN_MAX_MS 1000            /* and a descendant that goes on writing is not waited for */
 #define GO_MAX_MS (300 * 1000)       /* a manager that says START and never GO */
 #define SHELL_KILLED (128 + SIGKILL) /* how a shell tells that its child was killed */
+#define ERRNO_MAX 4095               /* MAX_ERRNO of the kernel */
 
 /* ---- what the supervisor and its child tell ---- */
 
@@ -26,6 +27,16 @@ static bool read_record(struct watch *pipe, void *record, size_t size, ssize_t *
 	return *ret >= 0;
 }
 
+/*
+ * From its last steps before execve on, the command can be traced by its neighbours, who can write here, too. What
+ * makes no sense must not reach the manager, which takes a senseless end for a broken agent.
+ */
+static void check_failure(struct supervisor_failure *f, ssize_t size)
+{
+	if (size != sizeof(*f) || f->step < STEP_SPEC || f->step > STEP_EXEC || f->sys < 1 || f->sys > ERRNO_MAX)
+		*f = (struct supervisor_failure){ STEP_EXEC, EIO };
+}
+
 void job_on_exec(void *ctx, uint32_t events)
 {
 	struct job *j = ctx;
@@ -34,6 +45,8 @@ void job_on_exec(void *ctx, uint32_t events)
 	(void)events;
 	if (j->exec.fd < 0 || !read_record(&j->exec, &j->failure, sizeof(j->failure), &n))
 		return;
+	if (n > 0)
+		check_failure(&j->failure, n);
 	loop_close(j->table->loop, &j->exec);
 	if (n == 0 && j->go_fd < 0 && j->state == JOB_STARTING && !j->has_cause) {
 		j->state = JOB_RUNNING;
@@ -182,24 +195,34 @@ static void take_picture(struct jobs *js)
 	tree_scan(&js->tree, supervisors, PROTO_JOBS_MAX);
 }
 
-/*
- * What a command left running may stay, but not be all there is: a bomb whose command has ended has no
- * timeout any more, and would keep every later command out. So when there are no processes left, the
- * leftovers that hold most of them go.
- */
-static void clear_leftovers(struct jobs *js)
+static bool is_leftover(const struct job *j)
 {
+	return j->state == JOB_ENDED && j->supervisor > 0;
+}
+
+static bool has_leftovers(const struct jobs *js)
+{
+	for (unsigned i = 0; i < PROTO_JOBS_MAX; i++)
+		if (is_leftover(&js->all[i]))
+			return true;
+	return false;
+}
+
+void jobs_clear_leftovers(struct jobs *js, int64_t pause_ms)
+{
+	if (js->pids_max == 0 || js->loop->now_ms < js->cleared_ms + pause_ms || !has_leftovers(js))
+		return;
+	js->cleared_ms = js->loop->now_ms;
 	take_picture(js);
 	for (unsigned i = 0; i < PROTO_JOBS_MAX; i++)
-		if (js->all[i].state == JOB_ENDED && js->all[i].supervisor > 0 &&
-		    tree_count(&js->tree, i) > js->tree.count / 2)
+		if (is_leftover(&js->all[i]) && tree_count(&js->tree, i) > js->pids_max / 2)
 			kill_begin(&js->all[i].kill, js->loop->now_ms, 0);
 }
 
 void job_fail_start(struct job *j, int sys, const char *detail)
 {
 	if (sys == EAGAIN)
-		clear_leftovers(j->table);
+		jobs_clear_leftovers(j->table, 0);
 	loop_close(j->table->loop, &j->exec);
 	for (int s = 0; s < 2; s++)
 		loop_close(j->table->loop, &j->out[s].pipe);
@@ -220,7 +243,7 @@ static const char *step_detail(int step)
 		[STEP_SHELL] = "no_shell",
 		[STEP_EXEC] = "exec",
 	};
-	return step > 0 && step <= STEP_EXEC ? NAMES[step] : "exec";
+	return NAMES[step];
 }
 
 static enum proto_reason reason_of(const struct job *j, const char **ret_detail)
@@ -298,17 +321,33 @@ static bool is_over(const struct job *j)
 	return j->kill.phase == KILL_OVER || (j->left && j->supervisor == 0);
 }
 
-static bool is_drained(const struct job *j, const struct job_stream *s)
+static int64_t earlier(int64_t a, int64_t b)
 {
-	int64_t now = j->table->loop->now_ms;
+	return a < b ? a : b;
+}
 
-	if (s->pipe.fd < 0 || now >= j->deadline_ms)
-		return true;
+static int64_t later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* When no more of a stream is waited for, as it looks now. */
+static int64_t stream_drained_ms(const struct job *j, const struct job_stream *s)
+{
+	int64_t longest = j->left_ms + DRAIN_MAX_MS;
+
+	if (s->pipe.fd < 0 || j->forgotten)
+		return 0;
 	/* it waits for its reader and loses nothing, unless it was ended by force */
 	if (s->pipe.events == 0)
-		return (j->has_cause || j->supervisor_lost) && now - j->left_ms >= DRAIN_MAX_MS;
-	int64_t since = j->output_ms > j->left_ms ? j->output_ms : j->left_ms;
-	return now - since >= DRAIN_SILENCE_MS || now - j->left_ms >= DRAIN_MAX_MS;
+		return j->has_cause || j->supervisor_lost ? earlier(longest, j->deadline_ms) : j->deadline_ms;
+	int64_t silent = later(j->output_ms, j->left_ms) + DRAIN_SILENCE_MS;
+	return earlier(earlier(silent, longest), j->deadline_ms);
+}
+
+static int64_t drained_ms(const struct job *j)
+{
+	return later(stream_drained_ms(j, &j->out[0]), stream_drained_ms(j, &j->out[1]));
 }
 
 static void end_by_time(struct job *j, enum proto_reason cause, const char *detail)
@@ -336,7 +375,7 @@ static void step(struct job *j)
 		end_by_time(j, PROTO_TIMEOUT, NULL);
 	if (j->go_fd >= 0 && now - j->created_ms >= GO_MAX_MS)
 		end_by_time(j, PROTO_CANCELLED, "no go");
-	if (is_over(j) && is_drained(j, &j->out[0]) && is_drained(j, &j->out[1]))
+	if (is_over(j) && now >= drained_ms(j))
 		finish(j);
 }
 
@@ -377,11 +416,6 @@ void jobs_step(struct jobs *js)
 	}
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 int64_t jobs_next_ms(const struct jobs *js)
 {
 	int64_t next = wants_picture(js) ? js->sweep_ms : LOOP_NEVER;
@@ -394,11 +428,11 @@ int64_t jobs_next_ms(const struct jobs *js)
 			next = earlier(next, j->kill.until_ms);
 		if (j->state == JOB_ENDED)
 			continue;
-		if (!j->left)
+		/* what waits for a kill, or for its reader, is woken by that and not by the clock */
+		if (is_over(j))
+			next = earlier(next, drained_ms(j));
+		else if (!j->left && !j->has_cause)
 			next = earlier(next, j->deadline_ms);
-		else
-			next = earlier(next, (j->output_ms > j->left_ms ? j->output_ms : j->left_ms) +
-						     DRAIN_SILENCE_MS);
 	}
 	return next;
 }

@@ -12,6 +12,7 @@
 
 /* descriptors that must stay free for links, pictures of /proc and kills */
 #define FDS_RESERVED 24
+#define LEFTOVERS_MS 1000 /* how often those of ended jobs are looked at */
 
 enum { PIPE_IN, PIPE_OUT, PIPE_ERR, PIPE_GO, PIPE_EXEC, PIPE_REPORT, PIPE_COUNT };
 
@@ -171,6 +172,7 @@ void job_launch(struct job *j)
 	_cleanup_pipes_ struct pipes p;
 	struct output_limits limits = { 0 };
 
+	jobs_clear_leftovers(j->table, LEFTOVERS_MS);
 	memset(&p, -1, sizeof(p));
 	const char *why = read_spec(j, &limits);
 	if (why) {

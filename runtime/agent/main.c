@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -97,6 +98,18 @@ static int lock_down(void)
 	return fill_standard_descriptors();
 }
 
+/*
+ * A command can be traced by its neighbours some moments before its execve: by then it has no copy of what other
+ * jobs were given or wrote. All that a supervisor needs is on the stack. (madvise(2), since Linux 4.14.)
+ */
+static void keep_from_children(struct agent *a)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = ((uintptr_t)a + page - 1) / page * page, to = (uintptr_t)(a + 1) / page * page;
+
+	(void)madvise((void *)from, to - from, MADV_WIPEONFORK);
+}
+
 static void run(struct agent *a)
 {
 	while (!a->stop) {
@@ -121,6 +134,7 @@ static int init_main(void)
 	}
 	if (lock_down() < 0 || seccomp_install() < 0)
 		return complain("cannot lock itself down");
+	keep_from_children(&a);
 	a.signals = (struct watch){ .fd = open_signals(), .ready = on_signals, .ctx = &a };
 	if (a.signals.fd < 0 || loop_init(&a.loop) < 0 || loop_watch(&a.loop, &a.signals, EPOLLIN) < 0)
 		return complain("cannot set up its loop");

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,19 @@ static uint64_t micros(const struct timeval *t)
 	return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
 }
 
+/*
+ * A child that calls PTRACE_TRACEME makes us its tracer, and wait4() tells its stops, which are no end. It is let
+ * go with the signal that stopped it; SIGTRAP is the kernel's own, for its execve (ptrace(2)).
+ */
+static bool is_stop(pid_t pid, int status)
+{
+	if (!WIFSTOPPED(status))
+		return false;
+	intptr_t sig = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+	(void)ptrace(PTRACE_DETACH, pid, NULL, (void *)sig);
+	return true;
+}
+
 /* Reaps one descendant. Its pid, 0 when none has ended (with WNOHANG), -1 when there are none. */
 static pid_t reap(struct supervisor_report *sums, int *ret_status, int flags)
 {
@@ -42,7 +56,7 @@ static pid_t reap(struct supervisor_report *sums, int *ret_status, int flags)
 
 	do
 		pid = wait4(-1, ret_status, flags, &usage);
-	while (pid < 0 && errno == EINTR);
+	while (pid < 0 ? errno == EINTR : pid > 0 && is_stop(pid, *ret_status));
 	if (pid <= 0)
 		return pid;
 	sums->user_us += micros(&usage.ru_utime);

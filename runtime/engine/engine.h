@@ -37,6 +37,7 @@ struct engine_options {
 struct engine_info {
 	enum engine_kind kind;
 	char address[160]; /* the one that was taken */
+	char id[200];	   /* of this engine with its data; another one has none of its containers */
 	char version[40], api[16], kernel[80], runtime[40], storage[40];
 	int cgroup; /* 1 or 2 */
 	bool rootless;
@@ -116,7 +117,7 @@ struct engine_mount {
 	bool copy_up; /* false: NoCopy. Only the helper that fills a volume wants true */
 };
 
-/* The hardening is not here: each container gets it (DESIGN 4), there is no field to forget. */
+/* The hardening is not here: each container gets it (docs/SECURITY.md), there is no field to forget. */
 struct engine_container_spec {
 	const char *name;
 	const char *image;             /* the id or fully qualified name */

@@ -138,7 +138,7 @@ int engine_container_recount(struct engine *g, const char *id, struct err *e)
 	struct engine_facts f;
 	engine_get_facts(g, &f);
 	int r = engine_check_name("id", id, e);
-	if (r || !f.quirks->miscounts)
+	if (r || !f.quirks->miscounts || !f.info.live_restore)
 		return r;
 	_cleanup_free_ char *path = xasprintf("/containers/%s/archive?path=/", id);
 	const struct engine_request rq = { .verb = ENGINE_HEAD, .path = path };

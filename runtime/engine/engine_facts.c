@@ -202,12 +202,22 @@ static bool has_security(const json_t *info, const char *option)
 	return false;
 }
 
+/* Podman looks where cgroup v1 has its files, and on v2 says no to what it does very well (5.4, 5.8). */
+static bool tells_abilities(const struct engine_facts *f)
+{
+	return f->info.kind != ENGINE_PODMAN || f->info.cgroup == 1;
+}
+
 int engine_facts_info(struct engine_facts *f, const json_t *info, struct err *e)
 {
 	struct engine_info *i = &f->info;
 	if (!json_is_object(info))
 		return err_set(e, ERR_ENGINE, "the engine's /info is no object");
 	engine_json_copy(info, "Driver", i->storage, sizeof(i->storage));
+	/* Docker's ID is kept with its data; Podman makes up another one each time. */
+	bool docker = i->kind == ENGINE_DOCKER;
+	snprintf(i->id, sizeof(i->id), "%s %.180s", docker ? "docker" : "podman",
+		 engine_json_text(info, docker ? "ID" : "DockerRootDir"));
 	/* Docker before 20.10 knows cgroup v1 only and does not say. */
 	i->cgroup = !strcmp(engine_json_text(info, "CgroupVersion"), "2") ? 2 : 1;
 	i->rootless = json_is_true(json_object_get(info, "Rootless")) || has_security(info, "rootless");
@@ -215,7 +225,7 @@ int engine_facts_info(struct engine_facts *f, const json_t *info, struct err *e)
 	i->live_restore = f->quirks->outlives || json_is_true(json_object_get(info, "LiveRestoreEnabled"));
 	warn_of_runtime(f);
 	for (size_t k = 0; k < ARRAY_LEN(abilities); k++)
-		if (json_is_false(json_object_get(info, abilities[k].key)))
+		if (tells_abilities(f) && json_is_false(json_object_get(info, abilities[k].key)))
 			engine_facts_warn(f, abilities[k].text);
 	if (!has_security(info, "seccomp"))
 		engine_facts_warn(f, "the engine has no seccomp profile: only the agent's own filter holds");

@@ -70,7 +70,7 @@ enum proto_type {
 			     Stream 0: this link writes the job's stdin from now on */
 	PROTO_LIST,	 /* M  empty. A one frame for each job, then one with job PROTO_LIST_END */
 	PROTO_EXIT,	 /* A  fields of struct proto_exit */
-	PROTO_FORGET,	 /* M  the end is known; ignored for a job that still runs */
+	PROTO_FORGET,	 /* M  the end is known, or nobody wants to know; ignored for a job that runs and was not cancelled */
 	PROTO_ERROR,	 /* A  job 0; PROTO_F_DETAIL; the link closes after it */
 	PROTO_PING,	 /* MA job 0; PROTO_F_COOKIE */
 	PROTO_PONG,	 /* MA job 0; the PING's cookie */

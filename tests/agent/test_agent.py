@@ -172,6 +172,22 @@ def test_a_job_cancelled_before_go_never_runs(link):
     assert link.run(argv=["test", "-e", "/tmp/ran"]).code == 1
 
 
+def test_a_job_that_was_cancelled_may_be_forgotten_before_it_has_ended(sandbox):
+    link = Link(sandbox)
+    for _ in range(70):
+        job = link.start(argv=["true"], go=False)
+        link.send("CANCEL", job=job, payload=field("GRACE_MS", 0))
+        link.send("FORGET", job=job)
+    wait_for(lambda: link.run(argv=["true"]).code == 0)
+    assert link.list() == {}
+
+
+def test_a_job_that_runs_is_not_forgotten(link):
+    job = link.start(script="sleep 0.2; exit 5")
+    link.send("FORGET", job=job)
+    assert link.finish(job).code == 5
+
+
 def test_the_command_has_a_clean_process(link):
     r = link.run(argv=[PYTHON, "-c", """
 import os, signal, re
@@ -346,6 +362,23 @@ def test_a_reader_that_stalls_stalls_its_own_job_only(link):
     assert link.finish(job).reason == "cancelled"
 
 
+def test_what_waits_for_its_reader_costs_no_time(sandbox):
+    link = Link(sandbox)
+    link.auto_credit = False
+    size = JOB_WINDOW + 2 * 65536 - 1000  # the window, the tail and most of a pipe
+    job = link.start(script=f"head -c {size} /dev/zero; exit 3", keep=BLOCK, tail=65536, timeout_ms=0)
+    wait_for(lambda: link.recv() and len(link.results[job].stdout) == JOB_WINDOW)
+    wait_for(lambda: link.sandbox.processes_of_jobs() == 0)
+    time.sleep(0.2)
+    before = sandbox.cpu_s()
+    time.sleep(1)
+    assert sandbox.cpu_s() - before < 0.1
+    link.send("WINDOW", 0, 0, field("BYTES", JOB_WINDOW))
+    link.send("WINDOW", STDOUT, job, field("BYTES", 1 << 20))
+    r = link.finish(job)
+    assert (r.code, len(r.stdout)) == (3, size)
+
+
 def written_by(link, name, after_s):
     time.sleep(after_s)
     pid = next(pid for pid, comm in link.sandbox.processes().items() if comm == name)
@@ -413,10 +446,13 @@ def test_a_descendant_that_goes_on_writing_gets_no_sigpipe(link):
 def test_what_lingers_counts_against_the_table_until_it_ends(sandbox):
     link = Link(sandbox)
     for _ in range(64):
-        r = link.sh("sleep 3 >/dev/null 2>&1 &")
+        r = link.sh("sleep 100 >/dev/null 2>&1 &")
         assert r.exit["LINGERING"] == 1
     assert link.list() == {}
     assert link.run(argv=["true"]).detail == "too_many_jobs"
+    for pid, name in sandbox.processes().items():
+        if name == "sleep":
+            os.kill(pid, signal.SIGKILL)
     wait_for(lambda: link.run(argv=["true"]).code == 0, 15)
 
 
@@ -586,6 +622,20 @@ def test_the_bridge_ends_with_either_side(sandbox):
     link = Link(sandbox)
     Link(sandbox)
     assert link.process.wait(5) == 0
+
+
+def test_a_bridge_whose_reader_stalls_ends_with_its_link(sandbox):
+    stalled = sandbox.bridge()
+    spec_of_job = spec(argv=["cat", "/dev/zero"], keep=BLOCK, timeout_ms=0)
+    hello = field("MAGIC", MAGIC) + field("VERSION", VERSION) + field("GENERATION", sandbox.next_generation())
+    job = sandbox.next_job()
+    stalled.stdin.write(frame("HELLO", payload=hello) + frame("START", job=job, payload=spec_of_job) + frame("GO", job=job))
+    stalled.stdin.flush()
+    time.sleep(0.5)  # its stdout is full by then
+    link = Link(sandbox)
+    assert stalled.wait(10) == 0
+    link.send("CANCEL", job=job, payload=field("GRACE_MS", 0))
+    wait_for(lambda: sandbox.processes_of_jobs() == 0)
 
 
 def test_a_bridge_that_is_killed_costs_nothing(sandbox):

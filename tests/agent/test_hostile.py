@@ -88,6 +88,23 @@ def test_term_from_outside_ends_the_sandbox():
     sandbox.close()
 
 
+def test_a_term_whose_sender_found_no_room_does_not_end_pid_1(agent):
+    """The kernel forgets who sent a signal when the uid has as many queued as it may (RLIMIT_SIGPENDING)."""
+    r = agent.run(argv=[PYTHON, "-c", CALL + """
+import signal, struct
+def queue(pid, sig):
+    info = ctypes.create_string_buffer(struct.pack('iii', sig, 0, -1), 128)
+    return call(129 if os.uname().machine == 'x86_64' else 138, pid, sig, info)
+signal.pthread_sigmask(signal.SIG_BLOCK, [40])
+while queue(os.getpid(), 40) == 0:
+    pass
+print('full')
+print(queue(1, 15))
+"""])
+    assert r.stdout == b"full\n0\n"
+    assert agent.ping() < 5 and agent.sandbox.alive()
+
+
 def test_kill_all_ends_the_jobs_and_not_the_sandbox(agent):
     other = agent.start(argv=["sleep", "100"])
     agent.wait("STARTED", other)
@@ -292,6 +309,74 @@ print(call(101, 0x4206, pid, 0, 0))
 os.kill(pid, 9)
 """])
     assert r.stdout == b"0\n"
+
+
+def test_a_command_that_has_itself_traced_ends_when_it_ends(agent):
+    r = agent.run(argv=[PYTHON, "-c", CALL + """
+import signal, time
+print(call(101, 0, 0, 0, 0), flush=True)
+for sig in (signal.SIGCHLD, signal.SIGWINCH, signal.SIGCONT):
+    os.kill(os.getpid(), sig)
+time.sleep(0.3)
+print('here', flush=True)
+os._exit(7)
+"""])
+    assert (r.reason, r.code, r.stdout) == ("exited", 7, b"0\nhere\n")
+    assert agent.run(argv=[PYTHON, "-c", CALL + "call(101, 0, 0, 0, 0); os.execv('/bin/echo', ['echo', 'x'])"]).stdout == b"x\n"
+
+
+# A command looks through all of its PATH, which takes a while, before its execve closes what PID 1 has given to it.
+SLOW_START = {"argv": ["no-such-program"], "env": ["PATH=" + "/x:" * 300_000]}
+FIND_VICTIM = """
+import os, struct
+print('ready', flush=True)
+def victim():
+    while True:
+        for p in filter(str.isdigit, os.listdir('/proc')):
+            try:
+                if open(f'/proc/{p}/comm').read() == 'berth-agent\\n':
+                    return p, os.listdir(f'/proc/{p}/fd')
+            except OSError:
+                pass
+"""
+
+
+def attack_before_execve(agent, code):
+    """The results of the victim and of the attacker, whose code has the victim's pid and descriptors."""
+    victim = agent.start(go=False, **SLOW_START)
+    attacker = agent.start(argv=[PYTHON, "-c", FIND_VICTIM + "pid, fds = victim()\n" + code])
+    agent.wait("DATA", attacker)
+    agent.send("GO", job=victim)
+    return ended(agent, victim), ended(agent, attacker)
+
+
+def test_a_forged_failure_of_a_start_makes_no_senseless_end(agent):
+    victim, attacker = attack_before_execve(agent, """
+for fd in fds:
+    if int(fd) > 2 and os.readlink(f'/proc/{pid}/fd/{fd}').startswith('pipe:'):
+        os.write(os.open(f'/proc/{pid}/fd/{fd}', os.O_WRONLY | os.O_NONBLOCK), struct.pack('ii', 77, -5))
+""")
+    assert attacker.code == 0, attacker.stderr
+    assert (victim.reason, victim.detail, victim.exit["ERRNO"]) == ("start_failed", "exec", 5)
+    assert agent.ping() < 5
+
+
+def test_a_command_that_is_about_to_start_has_nothing_of_other_jobs(agent):
+    secret = b"environment-of-an-earlier-job"
+    agent.run(argv=["cat"], env=["PATH=/bin:/usr/bin", "TOKEN=" + secret.decode()])
+    agent.run(argv=["echo", secret.decode()])
+    _, attacker = attack_before_execve(agent, f"""
+secret, found, seen = {secret[::-1]!r}[::-1], False, 0
+with open(f'/proc/{{pid}}/mem', 'rb') as mem:
+    for line in open(f'/proc/{{pid}}/maps'):
+        if line.split()[1].startswith('rw'):
+            low, high = (int(x, 16) for x in line.split()[0].split('-'))
+            mem.seek(low)
+            text = mem.read(high - low)
+            found, seen = found or secret in text, seen + len(text)
+print(found, seen > 100000)
+""")
+    assert attacker.stdout == b"ready\nFalse True\n", attacker.stderr
 
 
 @pytest.mark.parametrize("name, args", [

@@ -108,8 +108,8 @@ static bool header_is(const char *line, const char *name, const char **ret_value
 
 static int read_head(struct http *h)
 {
-	char line[4096];
-	const char *value;
+	char line[4096] = "";
+	const char *value = NULL;
 	read_line(h, line, sizeof(line));
 	int status = strncmp(line, "HTTP/1.", 7) ? 0 : (int)strtol(line + 9, NULL, 10);
 	h->chunked = false;

@@ -11,8 +11,6 @@
 
 #define ANSWER_MAX (1 << 20)
 
-extern char **environ;
-
 void lane_init(struct lane *l, const struct setup *s, size_t index)
 {
 	*l = (struct lane){ .setup = s, .sync_fd = -1 };

@@ -1,10 +1,10 @@
 """An engine that is away, hangs, loses its replies, is slow, restarts or is killed."""
-import os, pathlib, subprocess, time
+import os, subprocess, time
 
 import pytest
 
 from berthd import Berthd, Engine, TOP, wait_for
-from crash import (GATED, Proxied, Stream, await_end, bridges, exec_row, is_gone, later, main_pid, nothing_left, workspace)
+from crash import GATED, Proxied, await_end, exec_row, is_gone, later, nothing_left, workspace
 from proxy import CUT
 
 OWN = {"BERTH_TEST_ENGINES": os.environ.get("BERTH_CRASH_ENGINES", "/var/tmp/berth-crash-engines")}
@@ -30,11 +30,21 @@ def own_engine(request):
         engine.run("stop")
 
 
-@pytest.fixture
-def proxied(engine):
+@pytest.fixture(scope="module")
+def daemon(engine):
     b = Proxied(engine).start()
+    b.call("DELETE", f"/v1/sessions/{b.create()['id']}")  # the agent is delivered
     yield b
     b.destroy()
+
+
+@pytest.fixture
+def proxied(daemon):
+    yield daemon
+    daemon.proxy.calm()
+    for s in daemon.sessions():
+        daemon.call("DELETE", f"/v1/sessions/{s['id']}")
+    nothing_left(daemon, timeout=60)
 
 
 def post(berthd, session, body, **headers):
@@ -47,7 +57,6 @@ def post(berthd, session, body, **headers):
                                    r"POST [^ ]*/containers/[^ ]*/exec ", r"POST [^ ]*/exec/[^ ]*/start", r"GET [^ ]*/containers/[^ ]*/json"],
                          ids=["volume", "container", "start", "bridge", "hello", "inspect"])
 def test_a_lost_reply_leaves_nothing(proxied, point):
-    proxied.call("DELETE", f"/v1/sessions/{proxied.create()['id']}")  # the agent is delivered
     rule = proxied.proxy.rule(point, reply=lambda: CUT)
     r = proxied.call("POST", "/v1/sessions", {})
     assert rule.hit.is_set()
@@ -71,7 +80,7 @@ def test_a_lost_reply_of_a_removal_is_asked_again(proxied):
 
 
 def test_a_slow_engine_is_only_slow(proxied):
-    proxied.proxy.delay_s = 0.3
+    proxied.proxy.delay_s = 0.1
     session = proxied.create()["id"]
     assert proxied.sh(session, "echo hi") == "hi\n"
     assert proxied.call("DELETE", f"/v1/sessions/{session}").status == 200

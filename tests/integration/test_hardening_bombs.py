@@ -139,9 +139,17 @@ def test_all_places_full_of_files_and_of_bytes_leave_room_for_commands(victim):
     assert memory_is_back(victim)
 
 
-def test_a_million_files_in_the_workspace(own_victim):
-    [line] = own_victim.attack("files", 1000000, 1, "/workspace", timeout_s=120)
-    assert line == "/workspace ok 1000000" or line.split()[1] == "ENOSPC"
+def test_a_million_files_in_a_workspace_in_memory_end_at_its_inodes(neighbour):
+    v = neighbour.make(workspace={"kind": "tmpfs", "size_mb": 64})
+    [line] = v.attack("files", 1000000, 255, "/workspace", timeout_s=60)
+    assert line.split()[1] == "ENOSPC"
+    v.check()
+    v.delete()
+
+
+def test_more_files_on_disk_than_the_memory_has_room_for_cost_no_command(own_victim):
+    """An inode takes some 1 KiB as long as the kernel remembers it."""
+    assert own_victim.attack("files", 300000, 1, "/workspace", timeout_s=120) == ["/workspace ok 300000"]
     own_victim.check()
 
 
@@ -176,7 +184,7 @@ def test_a_flood_that_ends_is_counted_to_the_byte(victim):
 # ---- the agent's socket, descriptors ----
 
 def test_a_flood_of_connections_does_not_keep_the_bridge_out(victim):
-    flood = victim.start(f"exec {HOSTILE} flood 16 6")
+    flood = victim.start(f"exec {HOSTILE} flood 16 60", timeout_s=90)
     wait_for(lambda: victim.processes().count("hostile") > 16)
     for _ in range(3):
         old = wait_for(victim.bridge)
@@ -184,8 +192,10 @@ def test_a_flood_of_connections_does_not_keep_the_bridge_out(victim):
         wait_for(lambda: victim.bridge() not in (None, old))
         began = time.monotonic()
         assert victim.sh("echo on") == "on\n"
-        assert time.monotonic() - began < 5
-    assert flood.result()["output"] == "ready\ndone\n"
+        assert time.monotonic() - began < 10
+    assert flood.is_alive()
+    victim.sh("pkill -KILL hostile")
+    assert flood.result()["reason"] == "signalled"
 
 
 def test_jobs_that_take_all_descriptors_take_none_of_the_agents(victim):

@@ -142,6 +142,8 @@ class Berthd:
                 self.process.kill()
                 self.process.wait()
                 raise AssertionError("berthd did not stop")
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        assert "Sanitizer" not in text, text[text.index("Sanitizer") - 200:][:6000]  # of a build by MODE=asan or tsan
         return self.process.returncode if self.process else None
 
     def destroy(self):

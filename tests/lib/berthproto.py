@@ -337,6 +337,11 @@ class Sandbox:
     def status(self, key):
         return re.search(rf"^{key}:\s*(.*)$", open(f"/proc/{self.pid}/status").read(), re.M).group(1)
 
+    def cpu_s(self):
+        """What PID 1 has used so far."""
+        words = open(f"/proc/{self.pid}/stat").read().rpartition(") ")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 

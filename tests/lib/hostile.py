@@ -102,9 +102,9 @@ class Probe(threading.Thread):
 class Victim:
     """A session under attack."""
 
-    def __init__(self, berthd, engine, **limits):
+    def __init__(self, berthd, engine, workspace=None, **limits):
         self.berthd, self.engine = berthd, engine
-        self.id = berthd.create(limits={**LIMITS, **limits})["id"]
+        self.id = berthd.create(limits={**LIMITS, **limits}, **{"workspace": workspace} if workspace else {})["id"]
         self.container = berthd.container_of(self.id)
         self.init = engine.inspect(self.container)["State"]["Pid"]
         code = base64.b64encode(build_program().read_bytes()).decode()
@@ -137,15 +137,15 @@ class Victim:
         return None
 
     def processes(self):
-        """Commands that run in the sandbox, without those of the agent itself and of the asking."""
-        names = self.sh("for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || cat $p/comm; done 2>/dev/null || :").split("\n")
-        return [n for n in names if n not in ("", "berth-agent", "cat")]
+        """Commands that run in the sandbox, without those of the agent itself and of the asking, which makes none."""
+        names = self.sh("for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || read -r c <$p/comm && echo $c; done 2>/dev/null || :")
+        return [n for n in names.split() if n != "berth-agent"]
 
     def check(self):
         """It answers, it is still the same sandbox, and nothing of the attack runs on."""
         assert self.sh("echo alive", timeout_s=20) == "alive\n"
         assert self.engine.inspect(self.container)["State"]["Pid"] == self.init, "the sandbox is another one"
-        assert self.processes() == []
+        wait_for(lambda: self.processes() == [], 5)
 
     def clean(self):
         self.sh(f"find {' '.join(PLACES)} /workspace -mindepth 1 ! -path {HOSTILE} -delete", timeout_s=120)
@@ -182,8 +182,8 @@ class Arena:
         self.probe.start()
         self.shared = None
 
-    def make(self, **limits):
-        return Victim(self.berthd, self.engine, **limits)
+    def make(self, **how):
+        return Victim(self.berthd, self.engine, **how)
 
     def victim(self):
         """The session that tests attack one after the other."""

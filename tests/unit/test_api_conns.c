@@ -65,7 +65,7 @@ static void slow_body(struct conn *c)
 static void reader(struct conn *c)
 {
 	conn_begin(c);
-	conn_expect_reader(c, 10);
+	conn_expect_reader(c, 10, 0);
 }
 
 static void idle(struct conn *c)
@@ -112,7 +112,7 @@ static void fast_body(struct conn *c)
 static void long_reply(struct conn *c)
 {
 	conn_begin(c);
-	conn_expect_reader(c, 100000);
+	conn_expect_reader(c, 100000, 0);
 }
 
 static const struct cut_row kept[] = {

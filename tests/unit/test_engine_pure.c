@@ -235,6 +235,9 @@ static void version_test(void **state)
 
 #define SECURE "'SecurityOptions': ['name=seccomp,profile=default']"
 #define RUNC(version) "{'ApiVersion': '1.41', 'Components': [{'Name': 'runc', 'Version': '" version "'}]}"
+#define CRUN                                                                                             \
+	"{'ApiVersion': '1.41', 'Version': '5.4.2', 'Components': [{'Name': 'Podman Engine'}, {'Name': " \
+	"'OCI Runtime (crun)', 'Version': 'crun version 1.21\\ncommit: x'}]}"
 
 static const struct warning_row {
 	const char *name, *version, *info;
@@ -250,10 +253,13 @@ static const struct warning_row {
 	  "{'ApiVersion': '1.41', 'Version': '4.3.1', 'Components': [{'Name': 'Podman Engine'}, {'Name': "
 	  "'OCI Runtime (runc)', 'Version': 'runc version 1.1.5+ds1\\ncommit: x'}]}",
 	  "{" SECURE "}", 3, "runc before 1.1.12" },
-	{ "warning: crun is not runc",
-	  "{'ApiVersion': '1.41', 'Version': '4.3.1', 'Components': [{'Name': 'Podman Engine'}, {'Name': "
-	  "'OCI Runtime (crun)', 'Version': 'crun version 0.1'}]}",
-	  "{" SECURE "}", 0, NULL },
+	{ "warning: crun is not runc", CRUN, "{" SECURE "}", 0, NULL },
+	{ "warning: Podman cannot tell on cgroup v2", CRUN,
+	  "{'CgroupVersion': '2', 'CpuCfsQuota': false, 'SwapLimit': false, " SECURE "}", 0, NULL },
+	{ "warning: Podman can tell on cgroup v1", CRUN,
+	  "{'CgroupVersion': '1', 'CpuCfsQuota': true, 'SwapLimit': false, " SECURE "}", 1, "swap" },
+	{ "warning: Docker can tell on cgroup v2", RUNC("1.4.3"),
+	  "{'CgroupVersion': '2', 'CpuCfsQuota': true, 'SwapLimit': false, " SECURE "}", 1, "swap" },
 	{ "warning: no seccomp", RUNC("1.4.3"), "{}", 1, "seccomp" },
 	{ "warning: no limit of memory", RUNC("1.4.3"), "{'MemoryLimit': false, " SECURE "}", 1, "memory" },
 	{ "warning: rootless on cgroup v1", RUNC("1.4.3"), "{'Rootless': true, " SECURE "}", 1, "rootless" },

@@ -150,6 +150,8 @@ static void verify_test(void **state)
 
 /* One of them is a place of ours already. */
 static const char *const some_volumes[] = { "/data", "/tmp", "/var/lib/db", "/cache", NULL };
+static const char *const nested_volumes[] = { "/data", "/workspace/cache", NULL };
+static const char *const upper_volumes[] = { "/home", NULL };
 static const char *const many_volumes[] = { "/1", "/2", "/3", "/4",  "/5",  "/6",  "/7",
 					    "/8", "/9", "/10", "/11", "/12", "/13", NULL };
 
@@ -169,6 +171,8 @@ static const struct budget_row {
 	{ "a tmpfs workspace of all memory names its field", 1024, WORKSPACE_TMPFS, 1024, "workspace.size_mb", NULL },
 	{ "an image's volumes count", 256, WORKSPACE_VOLUME, 0, NULL, some_volumes },
 	{ "an image's volumes may be too much for little memory", 64, WORKSPACE_VOLUME, 0, "limits.memory_mb", some_volumes },
+	{ "a volume below a writable place names the image", 4096, WORKSPACE_VOLUME, 0, "image", nested_volumes },
+	{ "a volume above a writable place names the image", 4096, WORKSPACE_VOLUME, 0, "image", upper_volumes },
 	{ "too many volumes name the image", 4096, WORKSPACE_VOLUME, 0, "image", many_volumes },
 	{ "a tmpfs workspace of a petabyte names its field", 1024, WORKSPACE_TMPFS, 1ll << 30, "workspace.size_mb", NULL },
 };

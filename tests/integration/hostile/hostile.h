@@ -20,7 +20,7 @@ attack_fn net_reach;      /* ADDRESS...: "ADDRESS icmp|tcp|udp ERRNO" */
 attack_fn net_loopback;   /* a connection to itself over 127.0.0.1 */
 attack_fn walk_writable;  /* every path that can be written or created in, one a line */
 attack_fn spy_on;         /* PID: what of it can be read, changed, or traced, one word a line */
-attack_fn spy_race;       /* COMM ARGUMENT STOPFILE: seizes each such process; "seen N seized N" */
+attack_fn spy_race;       /* COMM ARGUMENT COUNT: seizes so many such processes; "seen N seized N" */
 attack_fn spy_starts;     /* COUNT PROGRAM: starts it so often */
 attack_fn signal_all;     /* PID: every signal by kill, tgkill, sigqueue, and with a forged sender */
 attack_fn signal_oppress; /* PID: lower its limits and its priority; "WHAT ERRNO" */

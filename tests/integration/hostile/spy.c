@@ -222,7 +222,7 @@ int spy_race(int argc, char **argv)
 	r.comm = argv[1];
 	r.argument = argv[2];
 	puts("ready");
-	while (access(argv[3], F_OK) != 0)
+	while (r.seen < (unsigned)number_of(argv[3]))
 		look_round(&r, getpid());
 	printf("seen %u seized %u\n", r.seen, r.seized);
 	return 0;
