@@ -44,6 +44,7 @@ static int check_capacity(struct api *api, const struct request *rq, struct resp
 {
 	bool stopping = atomic_load(&api->stopping);
 
+	rs->close = rs->close || rq->crowded; /* the reserve is for as many as possible */
 	if (rq->route->access == ROUTE_OPEN || (!stopping && !rq->crowded))
 		return 0;
 	rs->close = true;

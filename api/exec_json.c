@@ -6,6 +6,7 @@
 #include "api/body.h"
 #include "api/response.h"
 #include "base/base64.h"
+#include "base/utf8.h"
 #include "base/json.h"
 
 void exec_json_clear(struct exec_body *body)
@@ -207,13 +208,21 @@ int exec_json_output_line(struct buf *out, const struct exec_output *piece, bool
 	return r ? r : buf_add(out, "}\n", 2, e);
 }
 
-int exec_json_replay_line(struct buf *out, const json_t *reply, struct err *e)
-{
-	json_t *output = json_object_get(reply, "output");
+#define REPLAY_CHARACTERS 16384 /* in a line, each at most 6 bytes of JSON */
 
-	if (!json_string_length(output))
+int exec_json_replay_line(struct buf *out, const json_t *reply, size_t *at, struct err *e)
+{
+	const json_t *output = json_object_get(reply, "output");
+	const char *text = json_string_value(output);
+	size_t left = json_string_length(output) - *at;
+
+	if (!left)
 		return 0;
-	return add_line(out, json_pack("{s:s, s:O}", "type", "output", "data", output), e);
+	/* Whole characters; in base64 a multiple of four of them, which is a whole number of bytes. */
+	size_t piece = MIN(left, utf8_offset(text + *at, left, REPLAY_CHARACTERS));
+	const struct exec_output line = { .stream = 1, .data = text + *at, .len = piece };
+	*at += piece;
+	return exec_json_output_line(out, &line, false, e);
 }
 
 int exec_json_exit_line(struct buf *out, const json_t *reply, const uint64_t *dropped, struct err *e)

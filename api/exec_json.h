@@ -29,8 +29,8 @@ int exec_json_decode(const char *text, size_t len, bool stream, int64_t max_time
  */
 int exec_json_output_line(struct buf *out, const struct exec_output *piece, bool base64,
 			  struct err *e) NODISCARD;
-/* The output that a reply kept, as one line; nothing when there is none. */
-int exec_json_replay_line(struct buf *out, const json_t *reply, struct err *e) NODISCARD;
+/* The next piece of the output that a reply kept, as a line; nothing at its end. *at: bytes told so far. */
+int exec_json_replay_line(struct buf *out, const json_t *reply, size_t *at, struct err *e) NODISCARD;
 /*
  * The reply's fields without its output. dropped: the bytes that this stream did not bring; NULL: the reply's own
  * cut counts, since its output was what the stream brought.

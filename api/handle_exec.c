@@ -94,6 +94,7 @@ struct stream {
 	int64_t deadline_ms;
 	bool base64;
 	bool spoke;	  /* some output was sent */
+	size_t replayed;  /* bytes of a kept output that were sent again */
 	uint64_t dropped; /* bytes that the client did not get */
 };
 
@@ -124,8 +125,10 @@ static enum response_more stream_end(struct stream *s, struct buf *out)
 		return RESPONSE_ABORT;
 	/* With an Idempotency-Key that was seen before, the output went to the first request: repeat what was
 	 * kept. */
-	if (!s->spoke && exec_json_replay_line(out, reply, &e))
+	if (!s->spoke && exec_json_replay_line(out, reply, &s->replayed, &e))
 		return RESPONSE_ABORT;
+	if (out->len)
+		return RESPONSE_MORE;
 	return exec_json_exit_line(out, reply, s->spoke ? &s->dropped : NULL, &e) ? RESPONSE_ABORT : RESPONSE_END;
 }
 

@@ -76,8 +76,6 @@ static int ensure_admin_token(struct settings *s, struct err *e)
 {
 	if (s->admin_token)
 		return 0;
-	if (mkdir(s->data_dir, 0700) < 0 && errno != EEXIST)
-		return err_sys(e, ERR_STORE, errno, "cannot make the folder %s", s->data_dir);
 	_cleanup_free_ char *path = xasprintf("%s/%s", s->data_dir, TOKEN_FILE);
 	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	struct stat st;
@@ -102,11 +100,14 @@ static void wait_for_stop(const sigset_t *set)
 	LOG(LOG_INFO, "stopping", F("signal", signo));
 }
 
-static int serve(const struct settings *s, const sigset_t *stop_signals, struct err *e)
+static int serve(struct settings *s, const sigset_t *stop_signals, struct err *e)
 {
 	struct manager *m = NULL;
 	struct server *server = NULL;
 	int r = manager_new(s, &m, e);
+	/* Now the folder is ours alone: nobody else makes a token in it. */
+	if (r == 0)
+		r = ensure_admin_token(s, e);
 	if (r == 0)
 		r = server_start(s, m, &server, e);
 	if (r == 0) {
@@ -128,9 +129,7 @@ static int run(struct settings *s)
 	pthread_sigmask(SIG_BLOCK, &set, NULL); /* before the first thread, so that all inherit it */
 	set_up_log(s);
 	set_up_process();
-	int r = ensure_admin_token(s, &e);
-	if (r == 0)
-		r = serve(s, &set, &e);
+	int r = serve(s, &set, &e);
 	curl_global_cleanup();
 	return r < 0 ? fail(&e) : 0;
 }

@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "manager/internal.h"
 
+#define REFUSED_PER_S 100 /* rows of refused requests */
+
 struct audit_row audit_of(const struct caller *who, const char *action, const char *session, const char *subject,
 			  const char *outcome, const char *detail)
 {
@@ -25,7 +27,17 @@ void manager_note_refused(struct manager *m, const struct caller *who, const cha
 			  const struct err *why)
 {
 	struct audit_row row = audit_of(who, "refused", session, action, err_name(why->code), why->msg);
-	store_audit_later(m->store, &row);
+	pthread_mutex_lock(&m->lock);
+	int64_t second = row.at_ms / 1000;
+	m->refused_count = second == m->refused_second ? m->refused_count + 1 : 1;
+	m->refused_second = second;
+	int64_t count = m->refused_count;
+	pthread_mutex_unlock(&m->lock);
+	/* A client in a loop must not fill the disk: then nobody could run anything. */
+	if (count <= REFUSED_PER_S)
+		store_audit_later(m->store, &row);
+	else if (count == REFUSED_PER_S + 1)
+		LOG(LOG_WARN, "more requests are refused than are audited", F("per_second", REFUSED_PER_S));
 }
 
 /* True when this address was not audited within the last second; the oldest entry makes room for a new one. */

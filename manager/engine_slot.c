@@ -11,6 +11,17 @@
 #define KEY_VOLUME "agent_volume"
 #define KEY_ENGINE "engine"
 
+struct engine *manager_known_engine(struct manager *m, struct err *ret_why)
+{
+	pthread_mutex_lock(&m->lock);
+	struct engine *g = m->engine;
+	*ret_why = m->connect_why;
+	pthread_mutex_unlock(&m->lock);
+	if (!g && !ret_why->code)
+		err_set(ret_why, ERR_UNAVAILABLE, "the engine is being connected");
+	return g;
+}
+
 /*
  * Sessions live in one engine. Another one that answers in its place (the other daemon's socket, another machine) has none of
  * their containers: to ask it would end them all.
@@ -65,10 +76,8 @@ static int connect_now(struct manager *m, struct engine **ret, struct err *e)
 
 static struct engine *known_engine(struct manager *m)
 {
-	pthread_mutex_lock(&m->lock);
-	struct engine *g = m->engine;
-	pthread_mutex_unlock(&m->lock);
-	return g;
+	struct err ignored;
+	return manager_known_engine(m, &ignored);
 }
 
 /* With m->connecting held: the others wait for this one's result, and a failure holds for a while. */
@@ -85,6 +94,9 @@ static int connect_once(struct manager *m, struct engine **ret, struct err *e)
 	if (r < 0) {
 		e->retry_after_s = RETRY_MS / 1000;
 		m->connect_err = *e;
+		pthread_mutex_lock(&m->lock);
+		m->connect_why = *e;
+		pthread_mutex_unlock(&m->lock);
 		m->connect_retry_ms = clock_mono_ms() + RETRY_MS;
 		return r;
 	}

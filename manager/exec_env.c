@@ -9,8 +9,8 @@
 /* Names that carry Berth's own secrets somewhere: nobody sets them for a command. */
 static const char *const forbidden[] = { "SANDBOX_TOKEN", "SANDBOX_ADMIN_TOKEN", "ATLAS_SANDBOX_TOKEN", "BERTH_TOKEN" };
 
-static const char *const standard[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL };
-static const char *const fixed[] = { "HOME=" SANDBOX_HOME, "USER=sandbox", "LANG=C.UTF-8", NULL };
+static const char standard[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+static const char *const fixed[] = { "HOME=" SANDBOX_HOME, "USER=sandbox", "LANG=C.UTF-8" };
 
 static bool is_forbidden(const char *name, size_t len)
 {
@@ -53,6 +53,7 @@ int exec_env_check(const json_t *env, struct err *e)
 struct env_list {
 	char **items;
 	size_t count;
+	bool full; /* a variable did not fit */
 };
 
 static void put(struct env_list *l, const char *item, size_t name_len)
@@ -64,17 +65,25 @@ static void put(struct env_list *l, const char *item, size_t name_len)
 			return;
 		}
 	}
-	if (l->count < VARIABLES_MAX)
+	l->full = l->full || l->count == VARIABLES_MAX;
+	if (!l->full)
 		l->items[l->count++] = xstrdup(item);
 }
 
-static void put_texts(struct env_list *l, const char *const *texts)
+/* "K=V"; anything else is no variable. */
+static void put_text(struct env_list *l, const char *text)
 {
-	for (; texts && *texts; texts++) {
-		const char *equals = strchr(*texts, '=');
-		if (equals && equals > *texts && !is_forbidden(*texts, (size_t)(equals - *texts)))
-			put(l, *texts, (size_t)(equals - *texts));
-	}
+	const char *equals = strchr(text, '=');
+	if (equals && equals > text && !is_forbidden(text, (size_t)(equals - text)))
+		put(l, text, (size_t)(equals - text));
+}
+
+static void put_array(struct env_list *l, const json_t *array)
+{
+	size_t i;
+	json_t *item;
+	json_array_foreach(array, i, item)
+		put_text(l, json_string_value(item));
 }
 
 static void put_object(struct env_list *l, const json_t *object)
@@ -87,17 +96,22 @@ static void put_object(struct env_list *l, const json_t *object)
 	}
 }
 
-int exec_env_make(const char *const *image, const json_t *session, const json_t *request, char ***ret, struct err *e)
+int exec_env_make(const json_t *image, const json_t *session, const json_t *request, char ***ret, struct err *e)
 {
 	int r = exec_env_check(request, e);
 	if (r < 0)
 		return r;
 	struct env_list l = { .items = xcalloc(VARIABLES_MAX + 1, sizeof(*l.items)) };
-	put_texts(&l, standard);
-	put_texts(&l, image);
-	put_texts(&l, fixed);
+	put_text(&l, standard);
+	put_array(&l, image);
+	for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+		put_text(&l, fixed[i]);
 	put_object(&l, session);
 	put_object(&l, request);
+	if (l.full) {
+		exec_env_free(l.items);
+		return err_field(e, "env", "makes more than %d variables with the image's and the session's", VARIABLES_MAX);
+	}
 	*ret = l.items;
 	return 0;
 }

@@ -10,9 +10,10 @@
 
 #define SLICE_MS 1000 /* a stop of berthd is noticed so often */
 #define LIST_TIMEOUT_MS 5000
+#define COLLECT_STEPS 64 /* of one exec before the others have their turn */
+#define UNKNOWN "unknown" /* the reason of an end that nobody saw */
 
 static const char *const forgotten = "the sandbox does not know the command any more";
-static const char *const no_link = "the link was lost before the command started";
 
 /* ---- steps of the owner ---- */
 
@@ -80,6 +81,7 @@ static int attach(struct exec *x, struct channel *c, const struct channel_job_in
 	/* An earlier berthd took the rest of its input with it. The command must not take a piece for the whole. */
 	bool cut_off = !x->stdin_data && info->state != PROTO_JOB_ENDED && (uint64_t)info->stdin_bytes < x->stdin_len;
 	pthread_mutex_lock(&x->lock);
+	x->job_number = info->job;
 	if (cut_off && x->cancel_grace_ms < 0)
 		x->cancel_grace_ms = MANAGER_CANCEL_GRACE_MS;
 	int grace_ms = x->cancel_grace_ms;
@@ -124,8 +126,8 @@ static void attach_again(struct exec *x, int timeout_ms)
 	const struct channel_job_info *info = find_tag(jobs, count, x->id);
 	if (!info && x->started) /* it is another agent: the container was started again */
 		exec_finish(x, NULL, proto_reason_name(PROTO_SANDBOX_LOST), forgotten);
-	else if (!info)
-		exec_finish(x, NULL, proto_reason_name(PROTO_START_FAILED), no_link);
+	else if (!info) /* its start was lost on the way, or so was the word of it: nobody can tell */
+		exec_finish(x, NULL, UNKNOWN, forgotten);
 	else
 		(void)!attach(x, c, info, &e);
 }
@@ -270,18 +272,12 @@ void exec_cancel(struct exec *x, int grace_ms)
 {
 	pthread_mutex_lock(&x->lock);
 	x->cancel_grace_ms = grace_ms;
+	uint32_t number = x->job_number;
 	pthread_mutex_unlock(&x->lock);
-	/* The job belongs to the owner; the session's link is anybody's. */
-	struct channel_job_info jobs[PROTO_JOBS_MAX];
-	size_t count = 0;
-	struct err e; /* without a link it is told at the next attach */
-	_cleanup_(channel_unref_cleanup_) struct channel *c = NULL;
-	if (session_channel(x->session, MANAGER_CONNECT_TIMEOUT_MS, &c, &e) < 0 ||
-	    channel_list(c, jobs, &count, LIST_TIMEOUT_MS, &e) < 0)
-		return;
-	const struct channel_job_info *info = find_tag(jobs, count, x->id);
-	if (info)
-		channel_cancel_job(c, info->job, grace_ms);
+	/* After the grace was set: a link that is opened from now on tells it by itself. */
+	_cleanup_(channel_unref_cleanup_) struct channel *c = session_open_channel(x->session);
+	if (c && number)
+		channel_cancel_job(c, number, grace_ms);
 }
 
 /* ---- the collector ---- */
@@ -315,12 +311,10 @@ void exec_collect(struct exec *x)
 	if (!take_orders(x) || !x->job)
 		return;
 	job_set_notify(x->job, collector_notify, x);
-	for (;;) {
+	for (int i = 0; i < COLLECT_STEPS; i++) {
 		switch (step(x, 0, -1)) {
 		case JOB_TIMEOUT:
-			return;
 		case JOB_END:
-			job_set_notify(x->job, NULL, NULL);
 			return;
 		case JOB_LOST:
 			job_set_notify(x->job, NULL, NULL);
@@ -335,6 +329,7 @@ void exec_collect(struct exec *x)
 			break;
 		}
 	}
+	collector_wake(x->session->manager->collector, x);
 }
 
 static void end_by_collector(struct exec *x, const char *reason, const char *detail)
@@ -371,7 +366,7 @@ static void resume_one(struct exec *x, struct channel *c, const struct channel_j
 	}
 	pthread_mutex_unlock(&x->lock);
 	if (mine && !info)
-		end_by_collector(x, "unknown", forgotten);
+		end_by_collector(x, UNKNOWN, forgotten);
 	else if (mine)
 		collector_wake(x->session->manager->collector, x);
 }
@@ -417,9 +412,9 @@ static void load_one(struct manager *m, struct exec_row *row)
 	struct err e;
 	_cleanup_(session_unref_cleanup_) struct session *s = sessions_peek(m, row->session);
 	if (!s) {
-		struct audit_row audit = audit_of(NULL, "exec.end", row->session, row->command, "unknown", NULL);
+		struct audit_row audit = audit_of(NULL, "exec.end", row->session, row->command, UNKNOWN, NULL);
 		audit.exec = row->id;
-		store_exec_end(m->store, row->id, "unknown", "{}", clock_wall_ms(), &audit, NULL, NULL);
+		store_exec_end(m->store, row->id, UNKNOWN, "{}", clock_wall_ms(), &audit, NULL, NULL);
 		return;
 	}
 	struct exec *x = exec_new(s, row->id);

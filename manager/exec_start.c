@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "manager/image_env.h"
 #include "manager/internal.h"
 
 #define SHOWN_MAX 4096 /* bytes of a command in rows and lines */
@@ -105,18 +104,15 @@ static int find_by_key(struct session *s, const struct exec_request *rq, struct 
 
 static int make_env(struct session *s, const struct exec_request *rq, char ***ret, struct err *e)
 {
-	struct engine *g = NULL;
-	const char *const *image = NULL;
+	_cleanup_json_ json_t *image = NULL;
 	_cleanup_json_ json_t *own = NULL;
 	pthread_mutex_lock(&s->lock);
-	_cleanup_free_ char *image_id = xstrdup(s->row.image_id);
-	_cleanup_free_ char *env = xstrdup(s->row.env);
+	_cleanup_free_ char *image_text = xstrdup(s->row.image_env);
+	_cleanup_free_ char *own_text = xstrdup(s->row.env);
 	pthread_mutex_unlock(&s->lock);
-	int r = manager_engine(s->manager, &g, e);
+	int r = json_text_parse(image_text, strlen(image_text), &image, e);
 	if (r == 0)
-		r = image_env_get(s->manager->images, g, image_id, &image, e);
-	if (r == 0)
-		r = json_text_parse(env, strlen(env), &own, e);
+		r = json_text_parse(own_text, strlen(own_text), &own, e);
 	return r < 0 ? r : exec_env_make(image, own, rq->env, ret, e);
 }
 
@@ -155,6 +151,11 @@ static int send_start(struct exec *x, const struct exec_request *rq, struct chan
 	};
 	r = job_start(c, &spec, &x->job, e);
 	exec_env_free(env);
+	if (r == 0) {
+		pthread_mutex_lock(&x->lock);
+		x->job_number = job_get_id(x->job);
+		pthread_mutex_unlock(&x->lock);
+	}
 	return r;
 }
 

@@ -104,6 +104,7 @@ struct exec {
 	pthread_mutex_t lock; /* all below */
 	pthread_cond_t changed;
 	enum exec_owner owner;
+	uint32_t job_number;	  /* the agent's; 0 before it was sent */
 	int cancel_grace_ms;	  /* -1: not cancelled; told again after an attach */
 	struct channel *resume;	  /* a link over which the collector shall attach again; a reference */
 	struct channel_job_info resume_info;
@@ -120,6 +121,13 @@ struct exec {
 struct collector;
 struct janitor;
 
+/* What a health check has found; for a second nobody asks again. */
+struct probe {
+	int64_t at_ms; /* monotonic */
+	bool ok;
+	char why[320];
+};
+
 struct manager {
 	const struct settings *settings;
 	struct store *store;
@@ -133,12 +141,12 @@ struct manager {
 
 	pthread_mutex_t lock; /* all below */
 	struct engine *engine;	/* NULL until it was reached once; then for good */
+	struct err connect_why;	/* of the last connect that failed */
 	char agent_volume[ENGINE_NAME_SIZE]; /* "" until delivered */
-	int64_t pinged_ms;	/* monotonic: when /health has asked the engine */
-	bool ping_ok;
-	char ping_why[320];
+	struct probe engine_probe, store_probe; /* what /health has found */
 	void *by_id, *by_token; /* tsearch trees of struct session: those that live */
 	size_t session_count;
+	int64_t refused_second, refused_count; /* requests refused in that second */
 	/* ring of the last addresses that came without a token, each audited once a second */
 	struct {
 		char address[64];
@@ -152,7 +160,6 @@ struct manager {
 	pthread_mutex_t delivering; /* one delivery at a time; held over calls of engine and store */
 	int64_t deliver_retry_ms;   /* monotonic; as the next under `delivering` */
 	struct err deliver_err;	    /* of the last delivery, when it failed */
-	struct image_cache *images; /* image_env.h */
 
 	atomic_int_least64_t unauthorized, reconnects, sessions_created, sessions_failed, execs_started, execs_running,
 		exec_us_sum, stdin_bytes;
@@ -165,6 +172,8 @@ struct manager {
 int manager_engine_kit(struct manager *m, struct sandbox_kit *ret, struct err *e) NODISCARD;
 /* The whole kit, to create: delivers the agent when that was not done yet. */
 int manager_kit(struct manager *m, struct sandbox_kit *ret, struct err *e) NODISCARD;
+/* The engine if it was reached already, else NULL and why not. Never waits. */
+struct engine *manager_known_engine(struct manager *m, struct err *ret_why);
 /* Only the engine, without a delivery. */
 int manager_engine(struct manager *m, struct engine **ret, struct err *e) NODISCARD;
 /* Delivers once more: the volume that was recorded has not worked. */
@@ -211,7 +220,8 @@ void session_probe_shell(struct session *s, struct channel *c);
  * An open link, opened now if need be. A reference. timeout_ms bounds the wait for somebody else's attempt and for the backoff;
  * an attempt of one's own takes MANAGER_CONNECT_TIMEOUT_MS at most. ERR_GONE, ERR_CONFLICT (paused), ERR_UNAVAILABLE, ERR_SANDBOX, ERR_TIMEOUT. */
 int session_channel(struct session *s, int timeout_ms, struct channel **ret, struct err *e) NODISCARD;
-bool session_is_linked(struct session *s);
+/* The link as it is, a reference; NULL when there is none. Never waits. */
+struct channel *session_open_channel(struct session *s) NODISCARD;
 
 /* ---- session_end.c ---- */
 
@@ -251,10 +261,10 @@ void exec_slot_saved(struct session *s);
 /* ---- exec_env.c: pure ---- */
 
 /*
- * "K=V" texts, NULL-terminated, of the image's, HOME, USER, LANG, the session's and the request's variables, later ones winning.
+ * "K=V" texts, NULL-terminated, of the image's (an array of such), HOME, USER, LANG, the session's and the request's variables, later ones winning.
  * Owned by the caller (exec_env_free). ERR_INVALID names the variable: env.NAME.
  */
-int exec_env_make(const char *const *image, const json_t *session, const json_t *request, char ***ret,
+int exec_env_make(const json_t *image, const json_t *session, const json_t *request, char ***ret,
 		  struct err *e) NODISCARD;
 void exec_env_free(char **env);
 /* Is this object of variables acceptable in a request? */

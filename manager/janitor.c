@@ -9,6 +9,7 @@
 
 #define TICK_MS 1000
 #define PURGE_MS 60000
+#define RECONCILE_MIN_MS 1000
 #define EVENTS_RETRY_S 2
 
 struct janitor {
@@ -120,15 +121,19 @@ static void *janitor_main(void *arg)
 {
 	struct janitor *j = arg;
 	struct manager *m = j->manager;
-	int64_t next_reconcile = 0, next_purge = 0;
+	int64_t next_reconcile = 0, next_purge = 0, last_reconcile = 0;
+	bool asked = false;
 	while (!atomic_load(&j->stop)) {
-		bool asked = wait_tick(j);
+		asked = wait_tick(j) || asked;
 		int64_t now = clock_mono_ms();
 		look_at_all(m);
-		if (asked || now >= next_reconcile) {
+		/* A storm of events makes one comparison a second, not one each. */
+		if (now >= next_reconcile || (asked && now - last_reconcile >= RECONCILE_MIN_MS)) {
+			asked = false;
 			struct err e;
 			if (manager_reconcile(m, &e) < 0 && e.code != ERR_UNAVAILABLE)
 				LOG(LOG_WARN, "cannot reconcile", F("why", e.msg));
+			last_reconcile = clock_mono_ms();
 			next_reconcile = now + m->settings->reconcile_s * 1000;
 		}
 		if (now >= next_purge) {

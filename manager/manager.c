@@ -6,14 +6,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "manager/image_env.h"
 #include "manager/internal.h"
 
 #define WORKERS 4
 #define ENDERS 8
 #define WORKERS_QUEUE 4096
 #define KEY_INSTANCE "instance"
-#define PING_MS 1000	     /* /health asks the engine at most so often */
+#define PROBE_MS 1000	     /* /health asks engine and store at most so often */
 #define PING_TIMEOUT_MS 2000
 
 static int find_instance(struct manager *m, struct err *e)
@@ -84,7 +83,6 @@ int manager_new(const struct settings *settings, struct manager **ret, struct er
 {
 	struct manager *m = xcalloc(1, sizeof(*m));
 	m->settings = settings;
-	m->images = image_cache_new();
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_mutex_init(&m->connecting, NULL);
 	pthread_mutex_init(&m->delivering, NULL);
@@ -135,7 +133,6 @@ void manager_free(struct manager *m)
 	collector_free(m->collector);
 	janitor_free(m->janitor);
 	engine_free(m->engine);
-	image_cache_free(m->images);
 	pthread_mutex_destroy(&m->lock);
 	pthread_mutex_destroy(&m->connecting);
 	pthread_mutex_destroy(&m->delivering);
@@ -151,37 +148,40 @@ static void describe(struct engine *g, char *out, size_t size)
 	snprintf(out, size, "%s %s (API %s)", i.kind == ENGINE_DOCKER ? "docker" : "podman", i.version, i.api);
 }
 
-/* A flood of /health must not become a flood at the engine. */
-static bool ping(struct manager *m, struct engine *g, char *why, size_t size)
+/* A flood of /health must not become a flood at the engine or the disk. False: `ret` is fresh enough. */
+static bool is_stale(struct manager *m, struct probe *p, struct probe *ret)
 {
 	pthread_mutex_lock(&m->lock);
-	bool fresh = clock_mono_ms() - m->pinged_ms < PING_MS;
-	if (!fresh)
-		m->pinged_ms = clock_mono_ms();
-	bool ok = m->ping_ok;
-	snprintf(why, size, "%s", m->ping_why);
+	bool stale = !p->at_ms || clock_mono_ms() - p->at_ms >= PROBE_MS;
+	if (stale)
+		p->at_ms = clock_mono_ms();
+	*ret = *p;
 	pthread_mutex_unlock(&m->lock);
-	if (fresh)
-		return ok;
-	struct err e = { 0 };
-	ok = engine_ping(g, PING_TIMEOUT_MS, &e) == 0;
+	return stale;
+}
+
+static void remember(struct manager *m, struct probe *p, struct probe *found, int r, const struct err *e)
+{
+	found->ok = r == 0;
+	snprintf(found->why, sizeof(found->why), "%s", r < 0 ? e->msg : "");
 	pthread_mutex_lock(&m->lock);
-	m->ping_ok = ok;
-	snprintf(m->ping_why, sizeof(m->ping_why), "%s", ok ? "" : e.msg);
+	*p = *found;
 	pthread_mutex_unlock(&m->lock);
-	snprintf(why, size, "%s", e.msg);
-	return ok;
 }
 
 static void engine_health(struct manager *m, struct manager_health *ret)
 {
-	struct engine *g = NULL;
 	struct err e;
-	if (manager_engine(m, &g, &e) < 0) {
+	struct probe found;
+	struct engine *g = manager_known_engine(m, &e);
+	if (!g) {
 		snprintf(ret->engine, sizeof(ret->engine), "%s", e.msg);
 		return;
 	}
-	ret->engine_ok = ping(m, g, ret->engine, sizeof(ret->engine));
+	if (is_stale(m, &m->engine_probe, &found))
+		remember(m, &m->engine_probe, &found, engine_ping(g, PING_TIMEOUT_MS, &e), &e);
+	ret->engine_ok = found.ok;
+	snprintf(ret->engine, sizeof(ret->engine), "%s", found.why);
 	if (ret->engine_ok)
 		describe(g, ret->engine, sizeof(ret->engine));
 	for (size_t i = 0; i < ARRAY_LEN(ret->warnings); i++) {
@@ -192,13 +192,21 @@ static void engine_health(struct manager *m, struct manager_health *ret)
 	}
 }
 
+static void store_health(struct manager *m, struct manager_health *ret)
+{
+	struct err e;
+	struct probe found;
+	if (is_stale(m, &m->store_probe, &found))
+		remember(m, &m->store_probe, &found, store_check(m->store, &e), &e);
+	ret->store_ok = found.ok;
+	snprintf(ret->store, sizeof(ret->store), "%s", found.ok ? "ok" : found.why);
+}
+
 void manager_get_health(struct manager *m, struct manager_health *ret)
 {
-	struct err e = { 0 };
 	*ret = (struct manager_health){ 0 };
 	engine_health(m, ret);
-	ret->store_ok = store_check(m->store, &e) == 0;
-	snprintf(ret->store, sizeof(ret->store), "%s", ret->store_ok ? "ok" : e.msg);
+	store_health(m, ret);
 	ret->ok = ret->engine_ok && ret->store_ok;
 	pthread_mutex_lock(&m->lock);
 	ret->sessions_live = (int64_t)m->session_count;

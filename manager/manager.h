@@ -119,7 +119,7 @@ struct exec_request {
 	const char *request_hash; /* with a key: hash of the body as sent */
 };
 #define EXEC_STDIN_ALL_MAX (512ll << 20) /* bytes of stdin that all running commands hold together */
-#define EXEC_QUEUE_MAX 64		 /* commands of one session that wait for a slot */
+#define EXEC_QUEUE_MAX 256	 /* commands of one session that wait for a slot */
 #define EXEC_COMMAND_MAX (1 << 20)
 #define EXEC_ARGS_MAX 4096
 #define EXEC_ENV_MAX 512

@@ -272,7 +272,7 @@ void session_row_copy(const struct session_row *from, struct session_row *to)
 {
 	*to = *from; /* the numbers */
 	char **texts[] = { &to->id,	   &to->name,	   &to->labels,	    &to->env,
-			   &to->image,	   &to->image_id,  &to->network,    &to->isolation,
+			   &to->image,	   &to->image_id, &to->image_env,  &to->network,    &to->isolation,
 			   &to->workspace_kind, &to->workspace_name, &to->state, &to->reason,
 			   &to->detail,	   &to->token_hash, &to->sandbox,   &to->container };
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "manager/image_env.h"
 #include "manager/internal.h"
 #include "runtime/delivery.h"
 
@@ -129,8 +128,16 @@ static int check_engine_side(struct engine *g, const struct sandbox_spec *spec, 
 	return there ? 0 : err_field(e, "isolation", "the engine has no runtime %s", spec->runtime);
 }
 
+static char *env_text(char *const *env)
+{
+	_cleanup_json_ json_t *list = json_array();
+	for (; env && *env; env++)
+		json_array_append_new(list, json_string_lossy(*env, strlen(*env)));
+	return json_text(list);
+}
+
 /* *ret_image is filled for the time of the create; its id goes into the row. */
-static int find_image(struct manager *m, struct engine *g, struct session_row *row, struct engine_image *ret_image,
+static int find_image(struct engine *g, struct session_row *row, struct engine_image *ret_image,
 		      struct err *e)
 {
 	int r = engine_image_inspect(g, row->image, ret_image, e);
@@ -141,7 +148,7 @@ static int find_image(struct manager *m, struct engine *g, struct session_row *r
 	if (r < 0)
 		return r;
 	row->image_id = xstrdup(ret_image->id);
-	image_env_put(m->images, ret_image);
+	row->image_env = env_text(ret_image->env);
 	return 0;
 }
 
@@ -167,7 +174,7 @@ static int check(struct manager *m, const struct session_request *rq, struct ses
 	if (r == 0)
 		r = check_engine_side(g, ret_spec, e);
 	if (r == 0)
-		r = find_image(m, g, row, ret_image, e);
+		r = find_image(g, row, ret_image, e);
 	ret_spec->image = row->image_id;
 	ret_spec->image_volumes = (const char *const *)ret_image->volumes;
 	return r == 0 ? sandbox_divide(ret_spec, &places, e) : r; /* with the image's volumes */
@@ -191,8 +198,10 @@ static bool has_shell(const struct manager *m, struct channel *c)
 		ev = job_next(j, PROBE_TIMEOUT_MS, -1, &out);
 	while (ev == JOB_OUTPUT || ev == JOB_GAP);
 	if (ev != JOB_END)
-		return true;
+		job_cancel(j, 0);
 	job_forget(j);
+	if (ev != JOB_END)
+		return true;
 	return job_get_end(j)->reason != PROTO_START_FAILED;
 }
 

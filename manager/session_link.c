@@ -22,12 +22,12 @@ static bool is_open_locked(const struct session *s)
 	return s->channel && channel_is_open(s->channel);
 }
 
-bool session_is_linked(struct session *s)
+struct channel *session_open_channel(struct session *s)
 {
 	pthread_mutex_lock(&s->lock);
-	bool open = is_open_locked(s);
+	struct channel *c = is_open_locked(s) ? channel_ref(s->channel) : NULL;
 	pthread_mutex_unlock(&s->lock);
-	return open;
+	return c;
 }
 
 static int refuse_locked(const struct session *s, struct err *e)

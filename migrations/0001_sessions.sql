@@ -15,6 +15,7 @@ CREATE TABLE session (
 	env             TEXT NOT NULL CHECK (json_valid(env) AND json_type(env) = 'object'),
 	image           TEXT,
 	image_id        TEXT,
+	image_env       TEXT,
 	memory_mb       INTEGER NOT NULL CHECK (memory_mb >= 0),
 	cpu_milli       INTEGER NOT NULL CHECK (cpu_milli >= 0),
 	pids            INTEGER NOT NULL CHECK (pids >= 0),

@@ -147,6 +147,7 @@ void channel_destroy(struct channel *c)
 	buf_clear(&c->in);
 	buf_clear(&c->control);
 	buf_clear(&c->data);
+	free(c->hello);
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->changed);
 	free(c);
@@ -166,7 +167,7 @@ struct job *channel_find_job_locked(struct channel *c, uint32_t id)
 static bool on_hello(struct channel *c, const struct proto_frame *f)
 {
 	struct err e;
-	if (c->state != CHANNEL_GREETING || hello_decode(f, &c->hello, &e) < 0) {
+	if (c->state != CHANNEL_GREETING || hello_decode(f, c->hello, &e) < 0) {
 		channel_fail_locked(c, ERR_SANDBOX, "%s", c->state == CHANNEL_GREETING ? e.msg : "a second hello");
 		return true;
 	}
@@ -249,7 +250,7 @@ static bool on_list(struct channel *c, const struct proto_frame *f)
 		pthread_cond_broadcast(&c->changed);
 		return true;
 	}
-	if (c->list_count == PROTO_JOBS_MAX)
+	if (c->list_count == PROTO_JOBS_MAX || f->job > INT32_MAX)
 		return false;
 	c->next_job = MAX(c->next_job, f->job + 1);
 	return list_entry(f, &c->list[c->list_count++]);
@@ -345,6 +346,8 @@ static void on_bytes(struct channel *c, const uint8_t *bytes, size_t len)
 		return;
 	}
 	buf_consume(&c->in, take_frames(c, (const uint8_t *)c->in.data, c->in.len));
+	if (!c->in.len)
+		buf_clear(&c->in);
 }
 
 static void on_readable(struct channel *c, uint8_t *chunk, size_t size)
@@ -423,6 +426,7 @@ static struct channel *channel_make(struct channels *cs, struct stream *s)
 	pthread_cond_init(&c->changed, &attr);
 	pthread_condattr_destroy(&attr);
 	c->stream = s;
+	c->hello = xcalloc(1, sizeof(*c->hello));
 	c->in = BUF_INIT(CHANNEL_CHUNK + PROTO_HEADER + PROTO_PAYLOAD_MAX);
 	c->control = BUF_INIT(CONTROL_MAX);
 	c->data = BUF_INIT(2 * PROTO_LINK_WINDOW);
@@ -483,7 +487,8 @@ int channel_open(struct channels *cs, struct stream *s, uint64_t generation, int
 	if (r == 0)
 		r = list_locked(c, &deadline, e);
 	if (r == 0)
-		*ret_hello = c->hello;
+		*ret_hello = *c->hello;
+	free(STEAL_PTR(c->hello)); /* large, and there are many channels */
 	pthread_mutex_unlock(&c->lock);
 	if (r < 0)
 		return r;

@@ -83,6 +83,7 @@ struct job_end {
  */
 int job_start(struct channel *c, const struct job_spec *spec, struct job **ret, struct err *e) NODISCARD;
 void job_go(struct job *j);
+uint32_t job_get_id(const struct job *j); /* its number at the agent, above 0 */
 /*
  * Takes up a job that the agent already has (channel_list), reading its output from these offsets; stdin may be
  * written on from info->stdin_bytes.

@@ -32,7 +32,7 @@ struct job {
 	uint32_t id;
 	int wake_fd; /* an eventfd; readable when a waiting reader should look again */
 	bool waiting;
-	TAILQ_HEAD(, job_item) items;
+	TAILQ_HEAD(job_items, job_item) items;
 	struct job_item *taken; /* the reader's: what it was given last */
 	unsigned gaps_queued;
 	uint64_t rx_window[3];	/* bytes the agent may still send on each stream */
@@ -62,7 +62,7 @@ struct channel {
 	struct stream *stream; /* NULL once closed */
 	enum channel_state state;
 	struct err why; /* of CHANNEL_CLOSED */
-	struct hello hello;
+	struct hello *hello;  /* NULL once channel_open() has handed it out */
 	struct buf in;	      /* bytes not yet a whole frame */
 	struct buf control;   /* frames to be sent first */
 	struct buf data;      /* DATA frames, at most the link's window */

@@ -30,15 +30,33 @@ void job_on_lost_locked(struct job *j)
 	job_signal_locked(j);
 }
 
+/* Small frames join the item before them: each costs memory beyond the credit that bounds its bytes. */
+static bool join_last(struct job *j, int stream, const uint8_t *bytes, size_t len)
+{
+	struct job_item *last = TAILQ_LAST(&j->items, job_items);
+	if (!last || last->stream != stream || last->gap_bytes || last->len + len > PROTO_PAYLOAD_MAX)
+		return false;
+	TAILQ_REMOVE(&j->items, last, next);
+	struct job_item *longer = realloc(last, sizeof(*last) + last->len + len);
+	if (!longer)
+		abort();
+	memcpy(longer->bytes + longer->len, bytes, len);
+	longer->len += len;
+	TAILQ_INSERT_TAIL(&j->items, longer, next);
+	return true;
+}
+
 static void add_item(struct job *j, int stream, const uint8_t *bytes, size_t len, uint64_t gap_bytes)
 {
-	struct job_item *item = xcalloc(1, sizeof(*item) + len);
-	item->stream = stream;
-	item->gap_bytes = gap_bytes;
-	item->len = len;
-	if (len)
-		memcpy(item->bytes, bytes, len);
-	TAILQ_INSERT_TAIL(&j->items, item, next);
+	if (gap_bytes || !join_last(j, stream, bytes, len)) {
+		struct job_item *item = xcalloc(1, sizeof(*item) + len);
+		item->stream = stream;
+		item->gap_bytes = gap_bytes;
+		item->len = len;
+		if (len)
+			memcpy(item->bytes, bytes, len);
+		TAILQ_INSERT_TAIL(&j->items, item, next);
+	}
 	job_signal_locked(j);
 }
 
@@ -405,6 +423,11 @@ const struct job_end *job_get_end(struct job *j)
 }
 
 /* ---- orders ---- */
+
+uint32_t job_get_id(const struct job *j)
+{
+	return j->id;
+}
 
 void job_go(struct job *j)
 {

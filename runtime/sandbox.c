@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "runtime/agent_image.h"
 #include "runtime/delivery.h"
 
 #define NOFILE 16384
@@ -121,6 +122,10 @@ static int build(const struct sandbox_kit *kit, const struct sandbox_spec *spec,
 		r = engine_container_start(kit->engine, box->container, e);
 	if (r == 0)
 		r = sandbox_connect(kit, box->container, 1, (int)clock_left_ms(deadline), &box->channel, &box->hello, e);
+	uint8_t build_id[AGENT_BUILD_SIZE];
+	agent_image_build(build_id);
+	if (r == 0 && memcmp(box->hello.build, build_id, sizeof(build_id)) != 0)
+		r = err_set(e, ERR_SANDBOX, "the sandbox runs another agent than this release's");
 	return r == 0 ? sandbox_verify(spec, &box->hello, e) : r;
 }
 

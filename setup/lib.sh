@@ -35,7 +35,7 @@ spawn() {
   local name=$1
   shift
   # 9 is the script's lock: a daemon that inherits it would hold it for ever.
-  setsid "$@" </dev/null >>"$dir/$name.log" 2>&1 9>&- &
+  (cd "$dir" && exec setsid "$@") </dev/null >>"$dir/$name.log" 2>&1 9>&- &
   echo "$! $(start_time $!)" >"$dir/run/$name.pid"
 }
 

@@ -109,7 +109,7 @@ hash=$({ env | grep -E '^(SANDBOX|ATLAS)_' | sort; cat "$token_file" build/berth
   fi
   printf '%s\n' "$wanted" >"$dir/settings"
   [[ ! -e $dir/berthd.log ]] || mv "$dir/berthd.log" "$dir/berthd.log.1"
-  spawn berthd build/berthd
+  spawn berthd "$top/build/berthd"
   wait_for 60 berthd_decided || true
   running berthd || die "berthd did not start: $(tail -n 1 "$dir/berthd.log")"
   healthy || die "berthd does not answer on $host:$port within 60 s: see $dir/berthd.log"

@@ -75,6 +75,7 @@ struct session_row {
 	char *env;                          /* likewise; never shown */
 	char *image;                        /* as asked for or by default */
 	char *image_id;                     /* the engine's id at create */
+	char *image_env;                    /* what the image sets: a JSON array of "K=V" */
 	int64_t memory_mb, cpu_milli, pids; /* as verified in the sandbox, as asked before */
 	int64_t ttl_s, idle_s;              /* 0: none */
 	char *network, *isolation;

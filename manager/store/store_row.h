@@ -12,7 +12,7 @@
 
 /* clang-format off */
 #define STORE_SESSION_MORE(X) \
-	X(TEXT, name) X(TEXT, labels) X(TEXT, env) X(TEXT, image) X(TEXT, image_id) X(INT, memory_mb) X(INT, cpu_milli) \
+	X(TEXT, name) X(TEXT, labels) X(TEXT, env) X(TEXT, image) X(TEXT, image_id) X(TEXT, image_env) X(INT, memory_mb) X(INT, cpu_milli) \
 	X(INT, pids) X(INT, ttl_s) X(INT, idle_s) X(TEXT, network) X(TEXT, isolation) X(TEXT, workspace_kind) \
 	X(TEXT, workspace_name) X(INT, workspace_mb) X(TEXT, reason) X(TEXT, detail) X(TEXT, token_hash) X(TEXT, sandbox) \
 	X(TEXT, container) X(RISING, link_generation) X(INT, created_ms) X(INT, ready_ms) X(INT, expires_ms) \

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "runtime/agent/fd.h"
@@ -17,6 +18,7 @@
 /* where the memfd of a long script goes: scripts use the low numbers themselves */
 #define SCRIPT_FD 60
 #define SCRIPT_PATH_SIZE 32
+#define COMMAND_NICE 10
 
 struct command {
 	char *spec; /* a private copy of the memfd, so that it can be written to */
@@ -162,9 +164,9 @@ static void offer_to_oom_killer(void)
 }
 
 /*
- * The kernel counts queued signals per uid, and one that finds no room arrives without its sender: as if from outside
- * of the sandbox, where PID 1 takes SIGTERM from (sigqueue(3), and __send_signal() of the kernel). So what jobs may queue
- * leaves room below PID 1's limit.
+ * The kernel counts queued signals per uid, and one that finds no room arrives without its sender: as if from
+ * outside of the sandbox, where PID 1 takes SIGTERM from (sigqueue(3), and __send_signal() of the kernel). So
+ * what jobs may queue leaves room below PID 1's limit.
  */
 static void leave_room_for_signals(void)
 {
@@ -174,6 +176,15 @@ static void leave_room_for_signals(void)
 		return;
 	limit.rlim_cur = limit.rlim_max = limit.rlim_cur / 2;
 	(void)setrlimit(RLIMIT_SIGPENDING, &limit);
+}
+
+/*
+ * Behind PID 1, which has to win against a bomb on the same processors. Priorities count within a cgroup
+ * only, so this takes nothing from the sandbox as a whole (sched(7), group scheduling).
+ */
+static void step_back(void)
+{
+	(void)setpriority(PRIO_PROCESS, 0, COMMAND_NICE);
 }
 
 static void reset_signals(void)
@@ -212,6 +223,7 @@ _Noreturn void command_run(const struct supervisor_setup *s)
 	if (rc < 0)
 		fail(s, STEP_SPEC, sys);
 	offer_to_oom_killer();
+	step_back();
 	(void)setrlimit(RLIMIT_NOFILE, &s->nofile);
 	leave_room_for_signals();
 	reset_signals();

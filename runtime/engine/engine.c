@@ -35,6 +35,19 @@ static int get_bare(struct engine *g, const char *path, int64_t deadline_ms, jso
 	return engine_call_json(g, &rq, ret, e);
 }
 
+/*
+ * Another engine may come to listen at the address meanwhile. It has none of the containers that the callers know, and
+ * would say of each that it is gone.
+ */
+static int check_same(struct engine *g, const struct engine_facts *f, struct err *e)
+{
+	struct engine_facts before;
+	engine_get_facts(g, &before);
+	if (!*before.info.id || !strcmp(before.info.id, f->info.id))
+		return 0;
+	return err_set(e, ERR_UNAVAILABLE, "another engine than before answers at %s", g->address.text);
+}
+
 /* Paths without a version are served by the newest the engine has: nothing to agree on yet. */
 int engine_negotiate(struct engine *g, int64_t deadline_ms, struct err *e)
 {
@@ -45,6 +58,7 @@ int engine_negotiate(struct engine *g, int64_t deadline_ms, struct err *e)
 	r = r ? r : engine_facts_version(&f, version, e);
 	r = r ? r : get_bare(g, "/info", deadline_ms, &info, e);
 	r = r ? r : engine_facts_info(&f, info, e);
+	r = r ? r : check_same(g, &f, e);
 	if (r) {
 		atomic_store(&g->stale, true);
 		return r;

@@ -145,6 +145,19 @@ int engine_container_recount(struct engine *g, const char *id, struct err *e)
 	return engine_call_json(g, &rq, NULL, e);
 }
 
+/*
+ * That a container is not there is believed only of the engine that made it: a connection may have been
+ * opened anew, without a word, to another one that listens there now.
+ */
+static int believe_absence(struct engine *g, int64_t deadline_ms, struct err *e)
+{
+	struct err why = { 0 };
+	int r = engine_negotiate(g, deadline_ms, &why);
+	if (r)
+		*e = why;
+	return r;
+}
+
 /* ---- remove ---- */
 
 static int delete_once(struct engine *g, const char *id, int64_t deadline_ms, struct err *e)
@@ -177,7 +190,7 @@ int engine_container_remove(struct engine *g, const char *id, int timeout_ms, st
 	for (;; wait_ms = MIN(wait_ms * 2, 500)) {
 		r = delete_once(g, id, deadline, &why);
 		if (r == -ERR_NOT_FOUND)
-			return 0;
+			return believe_absence(g, deadline, e);
 		int gone = r == 0 || r == -ERR_CONFLICT || r == -ERR_ENGINE ? is_gone(g, id, deadline, e) : r;
 		if (gone > 0)
 			return 0;
@@ -206,6 +219,10 @@ int engine_container_inspect(struct engine *g, const char *id, struct engine_con
 	int r = engine_check_name("id", id, e);
 	_cleanup_free_ char *path = r ? NULL : xasprintf("/containers/%s/json", id);
 	r = r ? r : engine_get(g, path, &inspect, e);
+	if (r == -ERR_NOT_FOUND) {
+		int other = believe_absence(g, clock_mono_ms() + g->call_timeout_ms, e);
+		return other ? other : r;
+	}
 	if (r == -ERR_CONFLICT) {
 		*ret = (struct engine_container_state){ .state = ENGINE_REMOVING };
 		return 0;

@@ -67,6 +67,8 @@ static int stream_events(struct engine *g, const char *url, struct reading *rd, 
 	CURLcode code = curl_easy_perform(h);
 	curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, &status);
 	int r = 0;
+	/* It ends when the engine does: whoever answers then is asked who it is. */
+	atomic_store(&g->stale, true);
 	if (code == CURLE_ABORTED_BY_CALLBACK)
 		r = 0;
 	else if (code && code != CURLE_OPERATION_TIMEDOUT)

@@ -9,7 +9,7 @@
 #include "runtime/engine/engine_hijack.h"
 #include "runtime/engine/engine_json.h"
 
-#define INPUT_SIZE 65536
+#define EARLY_MAX 65536
 #define WORDS_SIZE 400 /* kept of what may become a complaint */
 #define FILLS_MAX 16   /* of one read: a process that floods stderr must not hold the reader's thread */
 
@@ -22,9 +22,8 @@ struct exec_stream {
 	char errors[WORDS_SIZE]; /* the first bytes of stderr */
 	char first[WORDS_SIZE];  /* the first bytes of stdout */
 	size_t errors_len, first_len;
-	char *complaint; /* what was handed out last; owned */
-	size_t at, len;  /* bytes of input that wait */
-	uint8_t input[INPUT_SIZE];
+	char *complaint;  /* what was handed out last; owned */
+	struct buf early; /* what came with the answer's head, not read yet */
 };
 
 static void keep(char words[WORDS_SIZE], size_t *used, const void *bytes, size_t len)
@@ -34,68 +33,66 @@ static void keep(char words[WORDS_SIZE], size_t *used, const void *bytes, size_t
 	*used += n;
 }
 
-/* Takes the next piece of input off its framing; bytes for the reader, 0 when there were none, -errno. */
-static ssize_t take_piece(struct exec_stream *x, uint8_t *out, size_t size)
+/*
+ * Takes what was read off its framing, in place: payload moves down over the headers. The bytes of stdout
+ * that are left; -EPROTO when the framing is broken, and also at the next read when something came before the
+ * break.
+ */
+static ssize_t unframe(struct exec_stream *x, uint8_t *bytes, size_t len)
 {
 	struct engine_demux_piece piece;
-	/* Never more input than the reader has room for: what a piece has is given out at once. */
-	size_t room = MIN(x->len - x->at, size);
-	ssize_t used = engine_demux_next(&x->demux, x->input + x->at, room, &piece);
-	if (used < 0)
-		return x->broken = -EPROTO;
-	x->at += (size_t)used;
-	if (piece.len && piece.stream == DEMUX_STDERR)
-		keep(x->errors, &x->errors_len, piece.at, piece.len);
-	if (!piece.len || piece.stream != DEMUX_STDOUT)
-		return 0;
-	keep(x->first, &x->first_len, piece.at, piece.len);
-	memcpy(out, piece.at, piece.len);
-	return (ssize_t)piece.len;
+	size_t done = 0;
+	for (size_t at = 0; at < len;) {
+		ssize_t used = engine_demux_next(&x->demux, bytes + at, len - at, &piece);
+		if (used < 0) {
+			x->broken = -EPROTO;
+			return done ? (ssize_t)done : x->broken;
+		}
+		at += (size_t)used;
+		if (piece.len && piece.stream == DEMUX_STDERR)
+			keep(x->errors, &x->errors_len, piece.at, piece.len);
+		if (!piece.len || piece.stream != DEMUX_STDOUT)
+			continue;
+		keep(x->first, &x->first_len, piece.at, piece.len);
+		memmove(bytes + done, piece.at, piece.len);
+		done += piece.len;
+	}
+	return (ssize_t)done;
 }
 
-/* 1 when there is input, 0 at the end, -EAGAIN, or another -errno. */
-static ssize_t fill(struct exec_stream *x)
+/* Bytes as they come, those that came with the head first; 0 at the end, -EAGAIN, or another -errno. */
+static ssize_t receive(struct exec_stream *x, uint8_t *bytes, size_t size)
 {
-	size_t n = 0;
-	CURLcode code = x->ended ? CURLE_OK : curl_easy_recv(x->handle, x->input, sizeof(x->input), &n);
+	size_t n = MIN(size, x->early.len);
+	if (n) {
+		memcpy(bytes, x->early.data, n);
+		buf_consume(&x->early, n);
+		if (!x->early.len)
+			buf_clear(&x->early);
+		return (ssize_t)n;
+	}
+	CURLcode code = x->ended ? CURLE_OK : curl_easy_recv(x->handle, bytes, size, &n);
 	if (code == CURLE_AGAIN)
 		return -EAGAIN;
 	if (code)
 		return x->broken = -ECONNRESET;
-	x->at = 0;
-	x->len = n;
 	x->ended = !n;
-	return n > 0;
+	return (ssize_t)n;
 }
 
-/* 1 when there is input to take, else what the read ends with. */
-static ssize_t more(struct exec_stream *x, bool wanted, int *fills)
-{
-	if (x->broken)
-		return x->broken;
-	if (x->at < x->len)
-		return 1;
-	return wanted && ++*fills <= FILLS_MAX ? fill(x) : -EAGAIN;
-}
-
-/*
- * As much as the input at hand gives: small frames would cost a call each otherwise. Error texts
- * alone give 0 bytes but are no end, so the loop goes on.
- */
+/* Headers or error texts alone give no bytes but are no end, so the loop goes on. */
 static ssize_t exec_read(struct stream *s, void *bytes, size_t size)
 {
 	struct exec_stream *x = (struct exec_stream *)s;
-	size_t done = 0;
-	ssize_t r = 1;
-	for (int fills = 0; done < size && r > 0;) {
-		r = more(x, !done, &fills);
-		ssize_t n = r > 0 ? take_piece(x, (uint8_t *)bytes + done, size - done) : 0;
-		if (n < 0)
-			r = n;
-		else
-			done += (size_t)n;
+	for (int fills = 0; fills < FILLS_MAX && !x->broken; fills++) {
+		ssize_t n = receive(x, bytes, size);
+		if (n <= 0)
+			return n;
+		n = unframe(x, bytes, (size_t)n);
+		if (n)
+			return n;
 	}
-	return done ? (ssize_t)done : r;
+	return x->broken ? x->broken : -EAGAIN;
 }
 
 static ssize_t exec_write(struct stream *s, const void *bytes, size_t len)
@@ -134,12 +131,14 @@ static void exec_close(struct stream *s)
 	struct exec_stream *x = (struct exec_stream *)s;
 	curl_easy_cleanup(x->handle);
 	free(x->complaint);
+	buf_clear(&x->early);
 	free(x);
 }
 
 static const struct stream_ops exec_ops = { exec_read, exec_write, exec_complaint, exec_close };
 
-static int stream_new(CURL *handle, const struct buf *early, struct stream **ret, struct err *e)
+/* *early moves in. */
+static int stream_new(CURL *handle, struct buf *early, struct stream **ret, struct err *e)
 {
 	struct exec_stream *x = xcalloc(1, sizeof(*x));
 	curl_socket_t fd = CURL_SOCKET_BAD;
@@ -150,9 +149,8 @@ static int stream_new(CURL *handle, const struct buf *early, struct stream **ret
 		return err_set(e, ERR_UNAVAILABLE, "the exec's connection is lost already");
 	}
 	x->base.fd = fd;
-	x->len = early->len; /* below HEAD_MAX, which is below INPUT_SIZE */
-	if (early->len)
-		memcpy(x->input, early->data, early->len);
+	x->early = *early;
+	*early = BUF_INIT(EARLY_MAX);
 	*ret = &x->base;
 	return 0;
 }
@@ -171,7 +169,7 @@ int engine_exec_open(struct engine *g, const char *id, const char *const *argv, 
 		     struct stream **ret, struct err *e)
 {
 	_cleanup_json_ json_t *body = exec_body(argv, uid, gid), *reply = NULL;
-	_cleanup_buf_ struct buf early = BUF_INIT(INPUT_SIZE);
+	_cleanup_buf_ struct buf early = BUF_INIT(EARLY_MAX);
 	char exec[ENGINE_ID_SIZE];
 	CURL *handle = NULL;
 	int64_t deadline = clock_mono_ms() + g->call_timeout_ms;

@@ -160,7 +160,7 @@ static void end_lines_test(void **state)
 		json_pack("{s:s, s:i, s:s}", "output", "kept", "exit_code", 3, "id", "e_1");
 	_cleanup_buf_ struct buf out = BUF_INIT(1000);
 	struct err e, why = { 0 };
-	assert_int_equal(exec_json_replay_line(&out, reply, &e), 0);
+	assert_int_equal(exec_json_replay_line(&out, reply, &(size_t){ 0 }, &e), 0);
 	assert_string_equal(out.data, "{\"type\":\"output\",\"data\":\"kept\"}\n");
 	buf_reset(&out);
 	assert_int_equal(exec_json_exit_line(&out, reply, NULL, &e), 0);

@@ -17,7 +17,8 @@
 #include "tests/unit/rows.h"
 
 #define VERSION(api) "{\"Version\":\"99\",\"ApiVersion\":\"" api "\",\"MinAPIVersion\":\"1.12\"}"
-#define INFO "{\"SecurityOptions\":[\"name=seccomp\"]}"
+#define INFO "{\"ID\":\"one\",\"SecurityOptions\":[\"name=seccomp\"]}"
+#define INFO_OF_ANOTHER "{\"ID\":\"two\",\"SecurityOptions\":[\"name=seccomp\"]}"
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 enum act {
@@ -41,14 +42,14 @@ struct fake {
 	int times;          /* so many of them; then and all others a plain 200 */
 	enum act act;
 	int status;
-	const char *body, *version;
+	const char *body, *version, *info;
 	int seen, connections; /* requests with the word; connections taken */
 	char last[4096];       /* the last request with the word */
 	int fds[64];           /* connections that are open */
 	size_t fd_count;
 };
 
-static struct fake fake = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct fake fake = { .lock = PTHREAD_MUTEX_INITIALIZER, .info = INFO };
 
 static void send_text(int fd, const char *text)
 {
@@ -144,7 +145,7 @@ static const char *usual_body(const char *text, const struct fake *f)
 	if (strstr(text, " /version "))
 		return f->version;
 	if (strstr(text, " /info "))
-		return INFO;
+		return f->info;
 	return strstr(text, "/exec HTTP") || strstr(text, "create") ? "{\"Id\":\"" ID "\"}"
 								    : "{\"State\":{\"Status\":\"running\"}}";
 }
@@ -399,6 +400,28 @@ static void test_restart(void **state)
 	engine_free(g);
 }
 
+static void test_another(void **state)
+{
+	struct err e = { 0 };
+	struct engine *g = connect_fake(1000);
+	(void)state;
+	fake.info = INFO_OF_ANOTHER;
+	script(ID, 1, REPLY, 404, "{}"); /* what it knows nothing of is not gone */
+	assert_int_equal(do_get(g, &e), -ERR_UNAVAILABLE);
+	assert_non_null(strstr(e.msg, "another engine"));
+	assert_int_equal(do_delete(g, &e), -ERR_UNAVAILABLE);
+	fake.info = INFO;
+	assert_int_equal(do_get(g, &e), 0);
+	fake.info = INFO_OF_ANOTHER;
+	script(ID, 1, REPLY, 404, "{}");
+	assert_int_equal(engine_container_remove(g, ID, 1000, &e), -ERR_UNAVAILABLE);
+	fake.info = INFO;
+	script(ID, 2, REPLY, 404, "{}");
+	assert_int_equal(do_get(g, &e), -ERR_NOT_FOUND);
+	assert_int_equal(engine_container_remove(g, ID, 1000, &e), 0);
+	engine_free(g);
+}
+
 static void test_counters(void **state)
 {
 	struct err e;
@@ -482,6 +505,7 @@ int main(void)
 	ROWS(&r, call_test, calls);
 	rows_one(&r, "connections are kept", test_kept);
 	rows_one(&r, "an engine that was away is found again, with its new version", test_restart);
+	rows_one(&r, "another engine at the same address is refused until the first is back", test_another);
 	rows_one(&r, "calls and errors are counted", test_counters);
 	rows_one(&r, "bytes behind the head are the stream's", test_early_bytes);
 	ROWS(&r, away_test, aways);

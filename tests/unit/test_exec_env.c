@@ -17,7 +17,7 @@ static const struct env_row {
 	{ "a token of the image's does not get in", NULL, NULL, "SANDBOX_TOKEN", NULL },
 };
 
-static const char *const image[] = { "JAVA_HOME=/opt/java", "HOME=/root", "SANDBOX_TOKEN=secret", "broken", NULL };
+static const char image_text[] = "[\"JAVA_HOME=/opt/java\",\"HOME=/root\",\"SANDBOX_TOKEN=secret\",\"broken\"]";
 
 static json_t *object(const char *text)
 {
@@ -45,6 +45,7 @@ static void env_test(void **state)
 {
 	const struct env_row *row = *state;
 	_cleanup_json_ json_t *session = object(row->session), *request = object(row->request);
+	_cleanup_json_ json_t *image = object(image_text);
 	struct err e;
 	char **env = NULL;
 	assert_int_equal(exec_env_make(image, session, request, &env, &e), 0);
@@ -77,10 +78,23 @@ static void refuse_test(void **state)
 	assert_null(env);
 }
 
+static void too_many(void **state)
+{
+	(void)state;
+	_cleanup_json_ json_t *image = json_array();
+	struct err e;
+	char **env = NULL;
+	for (int i = 0; i < 2000; i++)
+		json_array_append_new(image, json_sprintf("V%d=x", i));
+	assert_int_equal(exec_env_make(image, NULL, NULL, &env, &e), -ERR_INVALID);
+	assert_string_equal(e.field, "env");
+}
+
 int main(void)
 {
 	struct rows r = { 0 };
 	ROWS(&r, env_test, envs);
 	ROWS(&r, refuse_test, refusals);
+	rows_one(&r, "more variables than there is room for are refused", too_many);
 	return rows_run(&r, "exec_env");
 }
