@@ -84,9 +84,10 @@ static void emit(const char *line, size_t len)
 }
 
 /* Every text, cut and escaped, with quotes where a reader would lose its bounds. */
-static void print_text(FILE *out, const char *text)
+static void print_text(FILE *out, const char *text, bool shown)
 {
-	_cleanup_free_ char *safe = utf8_escape(text, strlen(text), LOG_TEXT_MAX);
+	size_t len = strlen(text);
+	_cleanup_free_ char *safe = shown && len <= LOG_TEXT_MAX ? xstrdup(text) : utf8_escape(text, len, LOG_TEXT_MAX);
 	bool bare = *safe && !strpbrk(safe, " \"=");
 	if (!bare)
 		putc('"', out);
@@ -110,7 +111,7 @@ static void print_readable(FILE *out, enum log_level level, const char *event, c
 	for (; fields->name; fields++) {
 		fprintf(out, " %s%s=%s", dim, fields->name, plain);
 		if (fields->text)
-			print_text(out, fields->text);
+			print_text(out, fields->text, fields->shown);
 		else
 			fprintf(out, "%lld", (long long)fields->number);
 	}

@@ -30,16 +30,23 @@ struct log_field {
 	const char *name; /* NULL ends the list */
 	const char *text; /* NULL: the number counts */
 	int64_t number;
+	bool shown;	  /* the text was escaped for display already */
 };
 
 static inline struct log_field log_field_text(const char *name, const char *text)
 {
-	return (struct log_field){ name, text ? text : "", 0 };
+	return (struct log_field){ .name = name, .text = text ? text : "" };
+}
+
+/* A text that utf8_escape() has made: not escaped once more. */
+static inline struct log_field log_field_shown(const char *name, const char *text)
+{
+	return (struct log_field){ .name = name, .text = text ? text : "", .shown = true };
 }
 
 static inline struct log_field log_field_int(const char *name, int64_t number)
 {
-	return (struct log_field){ name, NULL, number };
+	return (struct log_field){ .name = name, .number = number };
 }
 
 #define F(name, value) \
@@ -48,7 +55,7 @@ static inline struct log_field log_field_int(const char *name, int64_t number)
 #define LOG(level, event, ...) log_write(level, event, NULL)
 #else
 #define LOG(level, event, ...) \
-	log_write(level, event, (const struct log_field[]){ __VA_ARGS__ __VA_OPT__(, ){ NULL, NULL, 0 } })
+	log_write(level, event, (const struct log_field[]){ __VA_ARGS__ __VA_OPT__(, ){ .name = NULL } })
 #endif
 
 /*

@@ -37,10 +37,10 @@ static int check_identity(struct manager *m, struct engine *g, struct err *e)
 	pthread_mutex_lock(&m->lock);
 	size_t sessions = m->session_count;
 	pthread_mutex_unlock(&m->lock);
-	if (known && sessions)
+	if (known && sessions && !m->settings->new_engine)
 		return err_set(e, ERR_UNAVAILABLE,
-			       "%zu sessions live in another engine (%s) than the one at %s: start that one, or set "
-			       "SANDBOX_ENGINE to it",
+			       "%zu sessions live in another engine (%s) than the one at %s: start that one, set "
+			       "SANDBOX_ENGINE to it, or give them up by SANDBOX_NEW_ENGINE=1",
 			       sessions, known, info.address);
 	if (known) /* the agent was delivered into that one */
 		r = store_set_value(m->store, KEY_VOLUME, "", e);
@@ -95,8 +95,11 @@ static int connect_once(struct manager *m, struct engine **ret, struct err *e)
 		e->retry_after_s = RETRY_MS / 1000;
 		m->connect_err = *e;
 		pthread_mutex_lock(&m->lock);
+		bool news = strcmp(m->connect_why.msg, e->msg) != 0;
 		m->connect_why = *e;
 		pthread_mutex_unlock(&m->lock);
+		if (news)
+			LOG(LOG_ERROR, "no engine", F("why", e->msg));
 		m->connect_retry_ms = clock_mono_ms() + RETRY_MS;
 		return r;
 	}

@@ -66,7 +66,7 @@ static void drop(struct exec *x)
 static bool is_abandoned(struct exec *x)
 {
 	pthread_mutex_lock(&x->lock);
-	bool yes = x->listed && x->owner == EXEC_OF_STARTER && !x->reply && pthread_equal(x->starter, pthread_self());
+	bool yes = x->owner == EXEC_OF_STARTER && !x->reply && pthread_equal(x->starter, pthread_self());
 	pthread_mutex_unlock(&x->lock);
 	return yes;
 }
@@ -202,7 +202,7 @@ static void log_end(struct exec *x, const struct job_end *end)
 {
 	const char *code = end && end->reason == PROTO_EXITED ? "exit_code" : "signal";
 	int64_t number = !end ? 0 : end->reason == PROTO_EXITED ? end->code : end->signal;
-	LOG(LOG_INFO, "exec", F("session", x->session->id), F("exec", x->id), F("actor", x->actor), F("command", x->command),
+	LOG(LOG_INFO, "exec", F("session", x->session->id), F("exec", x->id), F("actor", x->actor), log_field_shown("command", x->command),
 	    F("reason", x->reason), F(code, number), F("duration_ms", x->ended_ms - x->started_ms));
 }
 

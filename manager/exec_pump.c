@@ -306,10 +306,24 @@ static bool take_orders(struct exec *x)
 	return true;
 }
 
+/* Without a job: a link will bring it one, unless the session has ended, whose execs_lost() has passed already. */
+static void rest(struct exec *x)
+{
+	enum session_state state = session_get_state(x->session);
+	if (state == SESSION_READY || state == SESSION_PAUSED)
+		janitor_wake(x->session->manager->janitor, false);
+	else
+		exec_finish(x, NULL, proto_reason_name(PROTO_SANDBOX_LOST), "the session has ended");
+}
+
 void exec_collect(struct exec *x)
 {
-	if (!take_orders(x) || !x->job)
+	if (!take_orders(x))
 		return;
+	if (!x->job) {
+		rest(x);
+		return;
+	}
 	job_set_notify(x->job, collector_notify, x);
 	for (int i = 0; i < COLLECT_STEPS; i++) {
 		switch (step(x, 0, -1)) {
@@ -321,9 +335,11 @@ void exec_collect(struct exec *x)
 			job_unref(x->job);
 			x->job = NULL;
 			/* A link may have come meanwhile; otherwise the janitor opens one. */
-			if (take_orders(x) && x->job)
+			if (!take_orders(x))
+				return;
+			if (x->job)
 				continue;
-			janitor_wake(x->session->manager->janitor, false);
+			rest(x);
 			return;
 		default:
 			break;

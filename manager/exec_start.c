@@ -226,6 +226,16 @@ static int hold_stdin(struct manager *m, size_t len, struct err *e)
 	return -ERR_OVERLOADED;
 }
 
+static int check_shell(struct session *s, struct err *e)
+{
+	pthread_mutex_lock(&s->lock);
+	bool missing = s->no_shell;
+	pthread_mutex_unlock(&s->lock);
+	return missing ? err_set(e, ERR_NO_SHELL, "the image has no %s: give argv instead of command",
+				 s->manager->settings->shell) :
+			 0;
+}
+
 static int start_with_slot(struct session *s, const struct exec_request *rq, const struct caller *who,
 			   struct exec **ret, struct err *e)
 {
@@ -233,7 +243,10 @@ static int start_with_slot(struct session *s, const struct exec_request *rq, con
 	int r = session_channel(s, MANAGER_CONNECT_TIMEOUT_MS, &c, e);
 	if (r < 0)
 		return r;
-	r = hold_stdin(s->manager, rq->stdin_len, e);
+	/* After the link: a session of an earlier berthd has been looked at by then. */
+	r = rq->command ? check_shell(s, e) : 0;
+	if (r == 0)
+		r = hold_stdin(s->manager, rq->stdin_len, e);
 	if (r < 0)
 		return r;
 	struct exec *x = make_exec(s, rq, who);
@@ -253,8 +266,6 @@ int exec_start(struct session *s, const struct exec_request *rq, const struct ca
 {
 	const struct settings *set = s->manager->settings;
 	int r = check(s, rq, e);
-	if (r == 0 && rq->command && s->no_shell)
-		r = err_set(e, ERR_NO_SHELL, "the image has no %s: give argv instead of command", set->shell);
 	if (r < 0)
 		return r;
 	if (rq->key && (r = find_by_key(s, rq, ret, e)) != 0)

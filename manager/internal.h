@@ -81,7 +81,7 @@ struct exec {
 	struct session *session; /* a reference */
 	atomic_uint refs;
 	TAILQ_ENTRY(exec) entry; /* in session->execs; under session->lock, as the next two */
-	bool listed;
+	atomic_bool listed; /* written under session->lock */
 	bool has_slot; /* counts in session->running */
 	bool ending;   /* it did, and counts in session->ending until its end is stored */
 	/* fixed for life */

@@ -8,7 +8,7 @@
 #include "manager/internal.h"
 
 #define TICK_MS 1000
-#define PURGE_MS 60000
+#define PURGE_MS 10000
 #define RECONCILE_MIN_MS 1000
 #define EVENTS_RETRY_S 2
 

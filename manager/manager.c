@@ -83,6 +83,7 @@ int manager_new(const struct settings *settings, struct manager **ret, struct er
 {
 	struct manager *m = xcalloc(1, sizeof(*m));
 	m->settings = settings;
+	m->engine_probe.ok = m->store_probe.ok = true; /* until the first look, which has begun when somebody asks */
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_mutex_init(&m->connecting, NULL);
 	pthread_mutex_init(&m->delivering, NULL);

@@ -77,8 +77,9 @@ static void remove_stray_containers(struct manager *m, const struct sandbox_kit 
 			LOG(LOG_INFO, "stray container", F("name", item->name), F("removed", r == 0));
 		}
 		if (helper) {
-			if (kit->agent_volume[0])
-				delivery_clean(kit, kit->agent_volume); /* what it was filling can go now, too */
+			/* What it was filling can go now, too. Not by the kit's name, which may be older than the lock. */
+			if (m->agent_volume[0])
+				delivery_clean(kit, m->agent_volume);
 			pthread_mutex_unlock(&m->delivering);
 		}
 	}
@@ -132,9 +133,14 @@ static int close_rows(struct manager *m, struct err *e)
 
 static void deliver_ahead(void *arg)
 {
+	struct manager *m = arg;
 	struct sandbox_kit kit;
 	struct err e;
-	if (manager_kit(arg, &kit, &e) < 0)
+	/* One worker is enough for it. */
+	if (atomic_load(&m->quiet) || pthread_mutex_trylock(&m->delivering) != 0)
+		return;
+	pthread_mutex_unlock(&m->delivering);
+	if (manager_kit(m, &kit, &e) < 0)
 		LOG(LOG_WARN, "the agent cannot be delivered yet", F("why", e.msg));
 }
 

@@ -222,8 +222,12 @@ static int make_sandbox(struct manager *m, const struct sandbox_spec *spec, stru
 	if (r < 0)
 		return r;
 	r = sandbox_create(&kit, spec, MANAGER_CREATE_TIMEOUT_MS, ret, e);
-	if (r == -ERR_ENGINE && delivery_is_lost(&kit) && manager_redeliver(m, &kit, &other) == 0)
+	struct sandbox_kit lost = kit;
+	if (r == -ERR_ENGINE && delivery_is_lost(&kit) && manager_redeliver(m, &kit, &other) == 0) {
 		r = sandbox_create(&kit, spec, (int)clock_left_ms(deadline), ret, e);
+		/* The empty one that the engine has made of the lost name. */
+		(void)!engine_volume_remove(kit.engine, lost.agent_volume, &other);
+	}
 	return r;
 }
 

@@ -172,7 +172,14 @@ int sessions_delete(struct manager *m, const char *id, const struct caller *who,
 	}
 	pthread_mutex_lock(&s->lock);
 	session_doom_locked(s, "deleted", NULL, who);
+	bool creating = s->state == SESSION_CREATING;
 	pthread_mutex_unlock(&s->lock);
+	/* What is promised from here on is stored first. A session that is being created has its row as such: it ends with berthd. */
+	if (!creating) {
+		_cleanup_(verdict_clear) struct verdict v;
+		read_verdict(s, &v);
+		begin_end(s, &v);
+	}
 	session_end_if_due(s);
 	*ret_gone = wait_gone(s, deadline);
 	return 0;

@@ -47,6 +47,7 @@ struct settings {
 	int64_t max_body;        /* SANDBOX_MAX_BODY 64 MiB */
 	int64_t max_connections; /* SANDBOX_MAX_CONNECTIONS 1024 */
 	/* engine */
+	int64_t new_engine;      /* SANDBOX_NEW_ENGINE 0 */
 	int64_t engine_parallel; /* SANDBOX_ENGINE_PARALLEL 4 */
 	int64_t reconcile_s;     /* SANDBOX_RECONCILE 30 */
 	/* log */

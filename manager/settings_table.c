@@ -73,6 +73,8 @@ const struct setting settings_table[] = {
 
 	{ "engine_parallel", { "SANDBOX_ENGINE_PARALLEL" }, NUMBER(INT, engine_parallel, 1, 64, "4"), false, "Engine",
 	  "containers that are created and started at once" },
+	{ "new_engine", { "SANDBOX_NEW_ENGINE" }, NUMBER(INT, new_engine, 0, 1, "0"), false, NULL,
+	  "1: sessions that live in another engine are given up; set it for one start, when that engine will not come back" },
 	{ "reconcile", { "SANDBOX_RECONCILE" }, NUMBER(SECONDS, reconcile_s, 1, DAY, "30s"), false, NULL,
 	  "how often the store and the engine's containers are compared" },
 

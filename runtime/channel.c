@@ -488,6 +488,8 @@ int channel_open(struct channels *cs, struct stream *s, uint64_t generation, int
 		r = list_locked(c, &deadline, e);
 	if (r == 0)
 		*ret_hello = *c->hello;
+	if (r < 0)
+		channel_fail_locked(c, e->code, "%s", e->msg); /* a late hello has nowhere to go any more */
 	free(STEAL_PTR(c->hello)); /* large, and there are many channels */
 	pthread_mutex_unlock(&c->lock);
 	if (r < 0)

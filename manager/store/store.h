@@ -172,7 +172,9 @@ int store_exec_list(struct store *st, const char *session, int limit, struct exe
 /* All execs without an end, of all sessions. */
 int store_exec_running(struct store *st, struct exec_row **ret_rows, size_t *ret_count,
 		       struct err *e) NODISCARD;
-/* Removes the rows of execs that ended before this time. Their audit rows stay. */
+/* Removes the rows of execs that ended before this time, and of each session all but the newest
+ * STORE_EXECS_KEPT that ended: replies must not fill the disk. Their audit rows stay. */
+#define STORE_EXECS_KEPT 1000
 int store_exec_purge(struct store *st, int64_t ended_before_ms, struct err *e) NODISCARD;
 
 /* ---- audit ---- */

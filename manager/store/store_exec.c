@@ -77,12 +77,16 @@ void store_exec_end(struct store *st, const char *id, const char *reason, const 
 static int apply_purge(struct store_db *d, struct store_ticket *t, struct err *e)
 {
 	static const char sql[] = "DELETE FROM exec WHERE rowid IN "
-				  "(SELECT rowid FROM exec WHERE ended_ms > 0 AND ended_ms < ? LIMIT ?)";
+				  "(SELECT rowid FROM exec WHERE ended_ms > 0 AND ended_ms < ?1 UNION ALL "
+				  "SELECT rowid FROM (SELECT rowid, row_number() OVER "
+				  "(PARTITION BY session ORDER BY ended_ms DESC) AS place "
+				  "FROM exec WHERE ended_ms > 0) WHERE place > ?3 LIMIT ?2)";
 	sqlite3_stmt *stmt = NULL;
 	if (store_db_prepare(d, sql, &stmt, e) < 0)
 		return -(int)e->code;
 	int rc = sqlite3_bind_int64(stmt, 1, t->number);
 	rc = rc ? rc : sqlite3_bind_int64(stmt, 2, PURGE_STEP);
+	rc = rc ? rc : sqlite3_bind_int64(stmt, 3, STORE_EXECS_KEPT);
 	return store_apply_step(d, t, stmt, rc, e);
 }
 

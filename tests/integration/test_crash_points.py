@@ -6,6 +6,7 @@ import pytest
 from berthd import BUILD, wait_for
 from crash import (GATED, Proxied, Stream, await_end, exec_row, in_container, is_gone, later, main_pid, nothing_left,
                    store_stands, workspace)
+from proxy import CUT
 
 SESSION_CREATE = r"POST [^ ]*/containers/create(?!.*-helper)"
 HELPER_CREATE = r"POST [^ ]*/containers/create.*-helper"
@@ -136,6 +137,7 @@ def test_a_command_between_start_and_go_runs_once_its_row_is_there(killed):
     def hook(kind, aux, job, forwarded):
         if kind == "GO":
             killed.kill()
+            return CUT
 
     killed.proxy.on_frame(hook)
     asked = later(killed.call, "POST", f"/v1/sessions/{session}/exec", {"command": "echo x >>count; echo ran"})
@@ -159,6 +161,7 @@ def test_a_command_without_a_row_never_runs(killed):
         if kind == "START" and forwarded:
             wait_for(lambda: len(in_container(init)) > idle)  # its supervisor stands before execve
             killed.kill()
+            return CUT
 
     with store_stands(killed):
         killed.proxy.on_frame(hook)
@@ -229,7 +232,6 @@ def test_a_delivery_cut_short_leaves_one_volume(engine, point, when):
         session = b.create()["id"]
         assert b.sh(session, "echo hi") == "hi\n"
         assert b.call("DELETE", f"/v1/sessions/{session}").status == 200
-        assert not engine.remains(b.instance)
         wait_for(lambda: len(engine.volumes(b.instance)) == 1 and not engine.containers(b.instance))
     finally:
         b.destroy()

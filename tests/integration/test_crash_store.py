@@ -33,6 +33,8 @@ class Disk:
     def repair(self):
         """As after a reboot: unmounted, checked, mounted."""
         self.umount()
+        # a container that is being made has it for a moment longer, in its copy of the mounts
+        wait_for(lambda: not self.run("losetup", "-j", self.image))
         self.run("fsck.ext4", "-y", self.image, ok=(0, 1))
         self.mount()
 

@@ -381,6 +381,26 @@ static void exec_life(void **state)
 	store_place_end(&p);
 }
 
+/* A session that runs without end must not fill the disk with replies; its neighbour's stay. */
+static void exec_count(void **state)
+{
+	(void)state;
+	struct place p;
+	struct err e;
+	store_place(&p);
+	store_add_session(p.st, 1, "ready");
+	store_add_session(p.st, 2, "ready");
+	store_flush(p.st);
+	store_poke(&p, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) "
+		       "INSERT INTO exec (id, session, started_ms, ended_ms) SELECT 'x_' || i, 's_1', i, i FROM n");
+	store_poke(&p, "INSERT INTO exec (id, session, started_ms, ended_ms) VALUES ('y_1', 's_2', 1, 1), ('y_2', 's_1', 1, 0)");
+	must(store_exec_purge(p.st, 0, &e), &e);
+	assert_int_equal(store_peek(&p, "SELECT count(*) FROM exec WHERE session = 's_1' AND ended_ms > 0"), STORE_EXECS_KEPT);
+	assert_int_equal(store_peek(&p, "SELECT min(ended_ms) FROM exec WHERE session = 's_1' AND ended_ms > 0"), 501);
+	assert_int_equal(store_peek(&p, "SELECT count(*) FROM exec WHERE id IN ('y_1', 'y_2')"), 2);
+	store_place_end(&p);
+}
+
 static void exec_keys(void **state)
 {
 	(void)state;
@@ -537,6 +557,7 @@ int main(void)
 	rows_one(&r, "a row that breaks a rule is refused alone", bad_rows_are_refused_alone);
 	rows_one(&r, "a purge takes ended sessions with execs and labels, not the audit", purge);
 	rows_one(&r, "an exec starts, runs, ends once and is purged", exec_life);
+	rows_one(&r, "a session keeps its newest thousand replies", exec_count);
 	rows_one(&r, "an idempotency key is unique within its session", exec_keys);
 	rows_one(&r, "execs are listed newest first without replies", exec_list_is_newest_first);
 	rows_one(&r, "many writers share commits and nothing is lost", writers_share_commits);
