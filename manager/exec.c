@@ -188,16 +188,6 @@ static json_t *make_reply(struct exec *x, const struct job_end *end, const char 
 	return reply;
 }
 
-static void count_end(struct exec *x, const struct job_end *end)
-{
-	struct manager *m = x->session->manager;
-	enum proto_reason r = end ? end->reason : PROTO_SANDBOX_LOST;
-	atomic_fetch_sub(&m->execs_running, 1);
-	atomic_fetch_add(&m->execs_by_reason[r], 1);
-	if (end)
-		atomic_fetch_add(&m->exec_us_sum, end->wall_us);
-}
-
 static void log_end(struct exec *x, const struct job_end *end)
 {
 	const char *code = end && end->reason == PROTO_EXITED ? "exit_code" : "signal";
@@ -257,7 +247,7 @@ void exec_finish(struct exec *x, const struct job_end *end, const char *reason, 
 	pthread_cond_broadcast(&x->changed);
 	pthread_mutex_unlock(&x->lock);
 	session_touch(x->session);
-	count_end(x, end);
+	atomic_fetch_sub(&x->session->manager->execs_running, 1);
 	log_end(x, end);
 	if (end && end->survivors)
 		session_doom(x->session, "sandbox_lost", "processes of a command could not be killed");

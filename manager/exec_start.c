@@ -211,7 +211,6 @@ static int run(struct exec *x, const struct exec_request *rq, const struct calle
 		return r;
 	}
 	job_go(x->job);
-	atomic_fetch_add(&x->session->manager->execs_started, 1);
 	return 0;
 }
 

@@ -161,9 +161,7 @@ struct manager {
 	int64_t deliver_retry_ms;   /* monotonic; as the next under `delivering` */
 	struct err deliver_err;	    /* of the last delivery, when it failed */
 
-	atomic_int_least64_t unauthorized, reconnects, sessions_created, sessions_failed, execs_started, execs_running,
-		exec_us_sum, stdin_bytes;
-	atomic_int_least64_t execs_by_reason[PROTO_REASON_COUNT_];
+	atomic_int_least64_t unauthorized, execs_running, stdin_bytes;
 };
 
 /* ---- engine_slot.c ---- */

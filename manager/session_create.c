@@ -335,11 +335,9 @@ int sessions_create(struct manager *m, const struct session_request *rq, const s
 		return r;
 	r = bring_up(m, s, row.image, &spec, who, e);
 	if (r < 0) {
-		atomic_fetch_add(&m->sessions_failed, 1);
-		sessions_leave(m, s);
+			sessions_leave(m, s);
 		return r;
 	}
-	atomic_fetch_add(&m->sessions_created, 1);
 	session_copy_row(s, ret_row);
 	return 0;
 }

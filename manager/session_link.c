@@ -133,7 +133,6 @@ int session_channel(struct session *s, int timeout_ms, struct channel **ret, str
 		LOG(LOG_WARN, "link failed", F("session", s->id), F("why", e->msg));
 		return r == -ERR_NOT_FOUND ? err_set(e, ERR_GONE, "session %s has lost its sandbox", s->id) : r;
 	}
-	atomic_fetch_add(&s->manager->reconnects, 1);
 	LOG(LOG_INFO, "link open", F("session", s->id), F("again", !first));
 	execs_resume(s, mine);
 	if (first) /* a session of an earlier berthd */

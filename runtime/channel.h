@@ -132,7 +132,6 @@ const struct job_end *job_get_end(struct job *j); /* borrowed; after JOB_END */
  */
 int job_write(struct job *j, const void *bytes, size_t len, size_t *ret_taken, struct err *e) NODISCARD;
 void job_close_stdin(struct job *j);
-void job_signal(struct job *j, int signo);
 void job_cancel(struct job *j, int grace_ms);
 void job_forget(struct job *j); /* the end is stored: the agent may free its record */
 /* As job_cancel(), for a job by its number. */

@@ -473,13 +473,6 @@ void job_close_stdin(struct job *j)
 	pthread_mutex_unlock(&j->channel->lock);
 }
 
-void job_signal(struct job *j, int signo)
-{
-	pthread_mutex_lock(&j->channel->lock);
-	channel_send_u64_locked(j->channel, PROTO_SIGNAL, 0, j->id, PROTO_F_SIGNAL, (uint64_t)signo);
-	pthread_mutex_unlock(&j->channel->lock);
-}
-
 void channel_cancel_job(struct channel *c, uint32_t id, int grace_ms)
 {
 	pthread_mutex_lock(&c->lock);

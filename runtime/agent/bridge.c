@@ -2,7 +2,6 @@
 #include "runtime/agent/bridge.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -17,7 +16,6 @@
 #define CONNECT_TIMEOUT_S 10
 #define LINGER_MS 2000 /* after one side ended: how long the other may take for what is on its way */
 #define CHUNK (64 * 1024)
-#define PIPE_BYTES (256 * 1024)
 
 /* One direction. */
 struct flow {
@@ -125,7 +123,6 @@ int bridge_run(void)
 	}
 	if (fd_nonblock(STDIN_FILENO) < 0 || fd_nonblock(STDOUT_FILENO) < 0)
 		return 1;
-	(void)fcntl(STDOUT_FILENO, F_SETPIPE_SZ, PIPE_BYTES); /* no pipe, or too many large ones: as it is */
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	(void)sigaction(SIGPIPE, &ignore, NULL);
 	relay(link);

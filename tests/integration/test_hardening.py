@@ -197,7 +197,7 @@ def test_a_jobs_own_child_yields_all_so_that_the_tests_above_prove_something(vic
 
 def race(victim, comm, argument, count, start_some):
     """How many processes the attacker seized of `count` that it saw begin."""
-    job = victim.start(f"exec {HOSTILE} race {comm} {argument} {count}", timeout_s=60)
+    job = victim.start(f"exec {HOSTILE} race {comm} {argument} {count}", timeout_s=180)
     wait_for(lambda: "hostile" in victim.processes())
     while job.is_alive():
         start_some()
