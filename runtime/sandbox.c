@@ -156,6 +156,8 @@ static int judge(const struct sandbox_kit *kit, const char *container, int r, st
 		return r;
 	if (state.state == ENGINE_PAUSED)
 		return err_set(e, ERR_CONFLICT, "the container is paused");
+	if (state.restarted)
+		return err_set(e, ERR_NOT_FOUND, "the container was started again from outside");
 	if (state.state != ENGINE_RUNNING)
 		return err_set(e, ERR_NOT_FOUND, "the container has ended with status %d%s", state.exit_code,
 			       state.oom_killed ? " (out of memory)" : "");

@@ -99,8 +99,9 @@ static int lock_down(void)
 }
 
 /*
- * A command can be traced by its neighbours some moments before its execve: by then it has no copy of what other
- * jobs were given or wrote. All that a supervisor needs is on the stack. (madvise(2), since Linux 4.14.)
+ * A command can be traced by its neighbours some moments before its execve: by then it has no copy of what
+ * other jobs were given or wrote. All that a supervisor needs is on the stack. (madvise(2), since
+ * Linux 4.14.)
  */
 static void keep_from_children(struct agent *a)
 {

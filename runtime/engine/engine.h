@@ -165,6 +165,7 @@ struct engine_container_state {
 	enum engine_state state;
 	int exit_code;   /* of ENGINE_EXITED */
 	bool oom_killed; /* a hint only: Podman says false after a true one */
+	bool restarted;  /* of ENGINE_RUNNING: it has ended before */
 };
 int engine_container_inspect(struct engine *g, const char *id, struct engine_container_state *ret,
 			     struct err *e) NODISCARD;

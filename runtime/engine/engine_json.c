@@ -148,6 +148,9 @@ int engine_json_state(const json_t *inspect, struct engine_container_state *ret,
 	if (state.state == ENGINE_EXITED)
 		state.exit_code = (int)json_integer_value(json_object_get(s, "ExitCode"));
 	state.oom_killed = json_is_true(json_object_get(s, "OOMKilled"));
+	/* The end of the last run stays while the next one goes; before the first end it is Go's time 0. */
+	const char *finished = engine_json_text(s, "FinishedAt");
+	state.restarted = state.state == ENGINE_RUNNING && *finished && strncmp(finished, "0001-", 5) != 0;
 	*ret = state;
 	return 0;
 }
