@@ -6,8 +6,8 @@
 #include "api/body.h"
 #include "api/response.h"
 #include "base/base64.h"
-#include "base/utf8.h"
 #include "base/json.h"
+#include "base/utf8.h"
 
 void exec_json_clear(struct exec_body *body)
 {

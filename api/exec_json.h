@@ -32,10 +32,11 @@ int exec_json_output_line(struct buf *out, const struct exec_output *piece, bool
 /* The next piece of the output that a reply kept, as a line; nothing at its end. *at: bytes told so far. */
 int exec_json_replay_line(struct buf *out, const json_t *reply, size_t *at, struct err *e) NODISCARD;
 /*
- * The reply's fields without its output. dropped: the bytes that this stream did not bring; NULL: the reply's own
- * cut counts, since its output was what the stream brought.
+ * The reply's fields without its output. dropped: the bytes that this stream did not bring; NULL: the reply's
+ * own cut counts, since its output was what the stream brought.
  */
-int exec_json_exit_line(struct buf *out, const json_t *reply, const uint64_t *dropped, struct err *e) NODISCARD;
+int exec_json_exit_line(struct buf *out, const json_t *reply, const uint64_t *dropped,
+			struct err *e) NODISCARD;
 int exec_json_error_line(struct buf *out, const struct err *why, struct err *e) NODISCARD;
 
 #endif

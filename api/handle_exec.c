@@ -11,7 +11,8 @@
 #define END_GRACE_MS 60000 /* beyond an exec's own timeout, until nobody waits for its end any more */
 #define GRACE_DEFAULT_MS 5000
 
-/* Decodes, starts, and drops the body, which may be large while the command runs for long. Until then it counts. */
+/* Decodes, starts, and drops the body, which may be large while the command runs for long. Until then it
+ * counts. */
 static int start(struct api *api, struct request *rq, struct response *rs, bool stream,
 		 struct exec_body *body, struct exec **ret, struct err *e)
 {
@@ -93,7 +94,7 @@ struct stream {
 	int client_fd;
 	int64_t deadline_ms;
 	bool base64;
-	bool spoke;	  /* some output was sent */
+	bool spoke;       /* some output was sent */
 	size_t replayed;  /* bytes of a kept output that were sent again */
 	uint64_t dropped; /* bytes that the client did not get */
 };
@@ -129,7 +130,8 @@ static enum response_more stream_end(struct stream *s, struct buf *out)
 		return RESPONSE_ABORT;
 	if (out->len)
 		return RESPONSE_MORE;
-	return exec_json_exit_line(out, reply, s->spoke ? &s->dropped : NULL, &e) ? RESPONSE_ABORT : RESPONSE_END;
+	return exec_json_exit_line(out, reply, s->spoke ? &s->dropped : NULL, &e) ? RESPONSE_ABORT
+										  : RESPONSE_END;
 }
 
 static enum response_more stream_break(struct stream *s, const char *why, struct buf *out)
@@ -184,7 +186,8 @@ int handle_exec_stream(struct api *api, struct request *rq, struct response *rs,
 		.deadline_ms = end_deadline(api, &body.rq),
 		.base64 = body.rq.base64,
 	};
-	/* A reader may be slow as long as the command may run; one that has vanished is noticed by then, too. */
+	/* A reader may be slow as long as the command may run; one that has vanished is noticed by then, too.
+	 */
 	rs->stall_ms = clock_left_ms(s->deadline_ms);
 	listen_allow_stall(rq->client_fd, rs->stall_ms);
 	response_stream(rs, stream_next, s, stream_free);

@@ -34,8 +34,8 @@
 	X(ERR_ENGINE, "engine_failure", 502, 8)             \
 	X(ERR_UNAVAILABLE, "engine_unavailable", 503, 8)    \
 	X(ERR_STORE, "store_unavailable", 503, 8)           \
-	X(ERR_OVERLOADED, "overloaded", 503, 7) \
-	X(ERR_STOPPING, "stopping", 503, 8) \
+	X(ERR_OVERLOADED, "overloaded", 503, 7)             \
+	X(ERR_STOPPING, "stopping", 503, 8)                 \
 	X(ERR_SANDBOX, "sandbox_failure", 502, 8)           \
 	X(ERR_NO_SPACE, "no_space", 507, 8)
 

@@ -87,7 +87,8 @@ static void emit(const char *line, size_t len)
 static void print_text(FILE *out, const char *text, bool shown)
 {
 	size_t len = strlen(text);
-	_cleanup_free_ char *safe = shown && len <= LOG_TEXT_MAX ? xstrdup(text) : utf8_escape(text, len, LOG_TEXT_MAX);
+	_cleanup_free_ char *safe =
+		shown && len <= LOG_TEXT_MAX ? xstrdup(text) : utf8_escape(text, len, LOG_TEXT_MAX);
 	bool bare = *safe && !strpbrk(safe, " \"=");
 	if (!bare)
 		putc('"', out);

@@ -30,7 +30,7 @@ struct log_field {
 	const char *name; /* NULL ends the list */
 	const char *text; /* NULL: the number counts */
 	int64_t number;
-	bool shown;	  /* the text was escaped for display already */
+	bool shown; /* the text was escaped for display already */
 };
 
 static inline struct log_field log_field_text(const char *name, const char *text)

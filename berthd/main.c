@@ -53,7 +53,7 @@ static void set_up_process(void)
 		n.rlim_cur = n.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &n);
 	}
-	mallopt(M_ARENA_MAX, 2);	  /* NOLINT(concurrency-mt-unsafe): before the first thread */
+	mallopt(M_ARENA_MAX, 2);  /* NOLINT(concurrency-mt-unsafe): before the first thread */
 	signal(SIGPIPE, SIG_IGN); /* NOLINT(concurrency-mt-unsafe): likewise */
 	umask(077);
 	curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -65,7 +65,8 @@ static int read_token(int fd, char **ret, struct err *e)
 	char text[ID_TOKEN_SIZE] = "";
 	ssize_t n = read(fd, text, sizeof(text) - 1);
 	if (n < 16)
-		return err_set(e, ERR_INVALID, "the file %s holds no token: remove it, and a new one is made", TOKEN_FILE);
+		return err_set(e, ERR_INVALID, "the file %s holds no token: remove it, and a new one is made",
+			       TOKEN_FILE);
 	text[strcspn(text, "\n")] = 0;
 	*ret = xstrdup(text);
 	return 0;
@@ -111,7 +112,8 @@ static int serve(struct settings *s, const sigset_t *stop_signals, struct err *e
 	if (r == 0)
 		r = server_start(s, m, &server, e);
 	if (r == 0) {
-		LOG(LOG_INFO, "berthd is ready", F("version", BERTH_VERSION), F("listen", s->listen), F("port", server_port(server)));
+		LOG(LOG_INFO, "berthd is ready", F("version", BERTH_VERSION), F("listen", s->listen),
+		    F("port", server_port(server)));
 		wait_for_stop(stop_signals);
 		server_stop(server, STOP_DEADLINE_MS);
 	}

@@ -8,8 +8,8 @@
 
 #define REFUSED_PER_S 100 /* rows of refused requests */
 
-struct audit_row audit_of(const struct caller *who, const char *action, const char *session, const char *subject,
-			  const char *outcome, const char *detail)
+struct audit_row audit_of(const struct caller *who, const char *action, const char *session,
+			  const char *subject, const char *outcome, const char *detail)
 {
 	return (struct audit_row){
 		.at_ms = clock_wall_ms(),
@@ -23,8 +23,8 @@ struct audit_row audit_of(const struct caller *who, const char *action, const ch
 	};
 }
 
-void manager_note_refused(struct manager *m, const struct caller *who, const char *session, const char *action,
-			  const struct err *why)
+void manager_note_refused(struct manager *m, const struct caller *who, const char *session,
+			  const char *action, const struct err *why)
 {
 	struct audit_row row = audit_of(who, "refused", session, action, err_name(why->code), why->msg);
 	pthread_mutex_lock(&m->lock);
@@ -40,7 +40,8 @@ void manager_note_refused(struct manager *m, const struct caller *who, const cha
 		LOG(LOG_WARN, "more requests are refused than are audited", F("per_second", REFUSED_PER_S));
 }
 
-/* True when this address was not audited within the last second; the oldest entry makes room for a new one. */
+/* True when this address was not audited within the last second; the oldest entry makes room for a new one.
+ */
 static bool is_due(struct manager *m, const char *address)
 {
 	int64_t now = clock_mono_ms();
@@ -71,7 +72,8 @@ void manager_note_unauthorized(struct manager *m, const char *address)
 	pthread_mutex_unlock(&m->lock);
 	if (!due)
 		return;
-	struct audit_row row = audit_of(&(struct caller){ "nobody", address }, "unauthorized", NULL, NULL, "unauthorized", NULL);
+	struct audit_row row = audit_of(&(struct caller){ "nobody", address }, "unauthorized", NULL, NULL,
+					"unauthorized", NULL);
 	store_audit_later(m->store, &row);
 	LOG(LOG_WARN, "unauthorized", F("address", address));
 }

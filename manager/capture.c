@@ -97,7 +97,8 @@ static size_t last_part(const struct capture *c, const struct buf *b, size_t n)
 	return b->len - from;
 }
 
-/* The cut bytes of text are not known exactly where broken bytes were replaced: counted as they stand in the reply. */
+/* The cut bytes of text are not known exactly where broken bytes were replaced: counted as they stand in the
+ * reply. */
 static void finish_cut(const struct capture *c, const struct buf *head, const struct buf *tail,
 		       struct capture_result *ret)
 {
@@ -107,7 +108,8 @@ static void finish_cut(const struct capture *c, const struct buf *head, const st
 	ret->dropped_bytes = c->total > kept ? c->total - kept : 0;
 	char line[64] = "";
 	if (!c->exact)
-		snprintf(line, sizeof(line), "\n[... %llu bytes dropped ...]\n", (unsigned long long)ret->dropped_bytes);
+		snprintf(line, sizeof(line), "\n[... %llu bytes dropped ...]\n",
+			 (unsigned long long)ret->dropped_bytes);
 	size_t middle = strlen(line);
 	ret->len = front + middle + back;
 	ret->text = xcalloc(ret->len + 1, 1);
@@ -127,7 +129,9 @@ void capture_finish(const struct capture *c, struct capture_result *ret)
 		add(&raw, c->head.data, c->head.len);
 		add(&raw, c->tail.data, c->tail.len);
 		if (c->exact)
-			all = (struct buf){ .data = STEAL_PTR(raw.data), .len = raw.len, .room = raw.room, .max = raw.max };
+			all = (struct buf){
+				.data = STEAL_PTR(raw.data), .len = raw.len, .room = raw.room, .max = raw.max
+			};
 		else
 			decode(bytes_of(&raw), raw.len, &all);
 		size_t count = c->exact ? all.len : utf8_count(bytes_of(&all), all.len);

@@ -12,13 +12,13 @@
 #define CAPTURE_END_BYTES(limit) (2 * (limit))
 
 struct capture {
-	size_t limit;	   /* characters, or bytes with exact */
-	bool exact;	   /* bytes, not text */
-	struct buf head;   /* the first bytes, end_bytes at most */
-	struct buf tail;   /* the last bytes, up to twice end_bytes before it is trimmed */
+	size_t limit;    /* characters, or bytes with exact */
+	bool exact;      /* bytes, not text */
+	struct buf head; /* the first bytes, end_bytes at most */
+	struct buf tail; /* the last bytes, up to twice end_bytes before it is trimmed */
 	size_t end_bytes;
-	uint64_t total;	   /* bytes seen and lost */
-	uint64_t lost;	   /* bytes that never came here */
+	uint64_t total; /* bytes seen and lost */
+	uint64_t lost;  /* bytes that never came here */
 };
 
 void capture_init(struct capture *c, size_t limit, bool exact);
@@ -28,7 +28,7 @@ void capture_add(struct capture *c, const void *bytes, size_t len);
 void capture_lose(struct capture *c, uint64_t bytes);
 
 struct capture_result {
-	char *text;	     /* owned by the caller; with exact: bytes */
+	char *text; /* owned by the caller; with exact: bytes */
 	size_t len;
 	bool truncated;
 	uint64_t dropped_bytes;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the jobs whose starter is gone, so that they are drained, ended and stored. One thread, never waits for one of them. */
+/* Reads the jobs whose starter is gone, so that they are drained, ended and stored. One thread, never waits
+ * for one of them. */
 #include "manager/internal.h"
 
 struct collector {

@@ -23,8 +23,8 @@ struct engine *manager_known_engine(struct manager *m, struct err *ret_why)
 }
 
 /*
- * Sessions live in one engine. Another one that answers in its place (the other daemon's socket, another machine) has none of
- * their containers: to ask it would end them all.
+ * Sessions live in one engine. Another one that answers in its place (the other daemon's socket, another
+ * machine) has none of their containers: to ask it would end them all.
  */
 static int check_identity(struct manager *m, struct engine *g, struct err *e)
 {
@@ -38,10 +38,11 @@ static int check_identity(struct manager *m, struct engine *g, struct err *e)
 	size_t sessions = m->session_count;
 	pthread_mutex_unlock(&m->lock);
 	if (known && sessions && !m->settings->new_engine)
-		return err_set(e, ERR_UNAVAILABLE,
-			       "%zu sessions live in another engine (%s) than the one at %s: start that one, set "
-			       "SANDBOX_ENGINE to it, or give them up by SANDBOX_NEW_ENGINE=1",
-			       sessions, known, info.address);
+		return err_set(
+			e, ERR_UNAVAILABLE,
+			"%zu sessions live in another engine (%s) than the one at %s: start that one, set "
+			"SANDBOX_ENGINE to it, or give them up by SANDBOX_NEW_ENGINE=1",
+			sessions, known, info.address);
 	if (known) /* the agent was delivered into that one */
 		r = store_set_value(m->store, KEY_VOLUME, "", e);
 	return r == 0 ? store_set_value(m->store, KEY_ENGINE, info.id, e) : r;
@@ -66,8 +67,9 @@ static int connect_now(struct manager *m, struct engine **ret, struct err *e)
 	}
 	struct engine_info info;
 	engine_get_info(*ret, &info);
-	LOG(LOG_INFO, "engine", F("kind", info.kind == ENGINE_DOCKER ? "docker" : "podman"), F("version", info.version),
-	    F("api", info.api), F("address", info.address), F("cgroup", info.cgroup));
+	LOG(LOG_INFO, "engine", F("kind", info.kind == ENGINE_DOCKER ? "docker" : "podman"),
+	    F("version", info.version), F("api", info.api), F("address", info.address),
+	    F("cgroup", info.cgroup));
 	const char *warning;
 	for (int i = 0; (warning = engine_warning(*ret, i)); i++)
 		LOG(LOG_WARN, "engine weakness", F("what", warning));

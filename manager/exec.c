@@ -53,8 +53,8 @@ static void drop(struct exec *x)
 	capture_clear(&x->capture);
 	buf_clear(&x->text);
 	json_decref(x->reply);
-	char *texts[] = { x->id,     x->command, x->key,	 x->request_hash, x->actor,
-			  x->address, x->lost_detail, x->reason };
+	char *texts[] = { x->id,    x->command, x->key,         x->request_hash,
+			  x->actor, x->address, x->lost_detail, x->reason };
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		free(texts[i]);
 	pthread_mutex_destroy(&x->lock);
@@ -122,11 +122,11 @@ struct exec **execs_all(struct session *s, size_t *ret_count)
 	size_t count = 0;
 	struct exec *x;
 	pthread_mutex_lock(&s->lock);
-	TAILQ_FOREACH(x, &s->execs, entry)
+	TAILQ_FOREACH (x, &s->execs, entry)
 		count++;
 	struct exec **all = xcalloc(count + 1, sizeof(struct exec *));
 	count = 0;
-	TAILQ_FOREACH(x, &s->execs, entry)
+	TAILQ_FOREACH (x, &s->execs, entry)
 		all[count++] = exec_ref(x);
 	pthread_mutex_unlock(&s->lock);
 	*ret_count = count;
@@ -192,8 +192,9 @@ static void log_end(struct exec *x, const struct job_end *end)
 {
 	const char *code = end && end->reason == PROTO_EXITED ? "exit_code" : "signal";
 	int64_t number = !end ? 0 : end->reason == PROTO_EXITED ? end->code : end->signal;
-	LOG(LOG_INFO, "exec", F("session", x->session->id), F("exec", x->id), F("actor", x->actor), log_field_shown("command", x->command),
-	    F("reason", x->reason), F(code, number), F("duration_ms", x->ended_ms - x->started_ms));
+	LOG(LOG_INFO, "exec", F("session", x->session->id), F("exec", x->id), F("actor", x->actor),
+	    log_field_shown("command", x->command), F("reason", x->reason), F(code, number),
+	    F("duration_ms", x->ended_ms - x->started_ms));
 }
 
 /* On the writer thread. */
@@ -226,7 +227,8 @@ static void save_end(struct exec *x)
 	const struct caller who = { x->actor ? x->actor : "manager", x->address };
 	struct audit_row audit = audit_of(&who, "exec.end", x->session->id, x->command, x->reason, NULL);
 	audit.exec = x->id;
-	store_exec_end(x->session->manager->store, x->id, x->reason, reply, x->ended_ms, &audit, on_saved, exec_ref(x));
+	store_exec_end(x->session->manager->store, x->id, x->reason, reply, x->ended_ms, &audit, on_saved,
+		       exec_ref(x));
 }
 
 void exec_finish(struct exec *x, const struct job_end *end, const char *reason, const char *detail)
@@ -308,12 +310,14 @@ static json_t *time_or_null(int64_t wall_ms)
 	return json_string(text);
 }
 
-static json_t *state_json(const char *id, const char *command, int64_t started_ms, int64_t ended_ms, const char *reason)
+static json_t *state_json(const char *id, const char *command, int64_t started_ms, int64_t ended_ms,
+			  const char *reason)
 {
 	json_t *state = json_object();
 	json_object_set_new(state, "id", json_string(id));
 	json_object_set_new(state, "state", json_string(ended_ms ? "ended" : "running"));
-	json_object_set_new(state, "command", json_string_lossy(command ? command : "", strlen(command ? command : "")));
+	json_object_set_new(state, "command",
+			    json_string_lossy(command ? command : "", strlen(command ? command : "")));
 	json_object_set_new(state, "started_at", time_or_null(started_ms));
 	json_object_set_new(state, "ended_at", time_or_null(ended_ms));
 	json_object_set_new(state, "reason", reason ? json_string(reason) : json_null());
@@ -332,7 +336,7 @@ static struct exec *find_listed(struct session *s, const char *id)
 {
 	struct exec *x, *found = NULL;
 	pthread_mutex_lock(&s->lock);
-	TAILQ_FOREACH(x, &s->execs, entry)
+	TAILQ_FOREACH (x, &s->execs, entry)
 		if (strcmp(x->id, id) == 0)
 			found = exec_ref(x);
 	pthread_mutex_unlock(&s->lock);
@@ -351,7 +355,9 @@ int exec_find(struct session *s, const char *id, struct exec **ret, struct err *
 	struct exec_row row = { 0 };
 	int r = store_exec_get(s->manager->store, s->id, id, &row, e);
 	if (r < 0)
-		return r == -ERR_NOT_FOUND ? err_set(e, ERR_NOT_FOUND, "there is no exec %s, or it ended long ago", id) : r;
+		return r == -ERR_NOT_FOUND
+			       ? err_set(e, ERR_NOT_FOUND, "there is no exec %s, or it ended long ago", id)
+			       : r;
 	x = exec_new(s, id);
 	x->command = STEAL_PTR(row.command);
 	x->request_hash = STEAL_PTR(row.request_hash);
@@ -379,8 +385,8 @@ int exec_list(struct session *s, int limit, json_t **ret, struct err *e)
 	json_t *list = json_array();
 	for (size_t i = 0; i < count; i++) {
 		struct exec *x = rows[i].ended_ms ? NULL : find_listed(s, rows[i].id);
-		json_array_append_new(list, x ? exec_get_state(x) :
-						state_json(rows[i].id, rows[i].command, rows[i].started_ms,
+		json_array_append_new(list, x ? exec_get_state(x)
+					      : state_json(rows[i].id, rows[i].command, rows[i].started_ms,
 							   rows[i].ended_ms, rows[i].reason));
 		exec_put(x);
 	}

@@ -7,7 +7,8 @@
 #define VARIABLES_MAX 1024
 
 /* Names that carry Berth's own secrets somewhere: nobody sets them for a command. */
-static const char *const forbidden[] = { "SANDBOX_TOKEN", "SANDBOX_ADMIN_TOKEN", "ATLAS_SANDBOX_TOKEN", "BERTH_TOKEN" };
+static const char *const forbidden[] = { "SANDBOX_TOKEN", "SANDBOX_ADMIN_TOKEN", "ATLAS_SANDBOX_TOKEN",
+					 "BERTH_TOKEN" };
 
 static const char standard[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 static const char *const fixed[] = { "HOME=" SANDBOX_HOME, "USER=sandbox", "LANG=C.UTF-8" };
@@ -41,7 +42,7 @@ int exec_env_check(const json_t *env, struct err *e)
 	if (json_object_size(env) > EXEC_ENV_MAX)
 		return err_field(e, "env", "must have at most %d variables", EXEC_ENV_MAX);
 	/* jansson's iteration wants a mutable object; nothing is changed. */
-	json_object_foreach((json_t *)(uintptr_t)env, name, value) {
+	json_object_foreach ((json_t *)(uintptr_t)env, name, value) {
 		if (r == 0 && !json_is_string(value))
 			r = err_field(e, "env", "must be an object of strings");
 		if (r == 0)
@@ -82,7 +83,7 @@ static void put_array(struct env_list *l, const json_t *array)
 {
 	size_t i;
 	json_t *item;
-	json_array_foreach(array, i, item)
+	json_array_foreach (array, i, item)
 		put_text(l, json_string_value(item));
 }
 
@@ -90,13 +91,14 @@ static void put_object(struct env_list *l, const json_t *object)
 {
 	const char *name;
 	json_t *value;
-	json_object_foreach((json_t *)(uintptr_t)object, name, value) {
+	json_object_foreach ((json_t *)(uintptr_t)object, name, value) {
 		_cleanup_free_ char *item = xasprintf("%s=%s", name, json_string_value(value));
 		put(l, item, strlen(name));
 	}
 }
 
-int exec_env_make(const json_t *image, const json_t *session, const json_t *request, char ***ret, struct err *e)
+int exec_env_make(const json_t *image, const json_t *session, const json_t *request, char ***ret,
+		  struct err *e)
 {
 	int r = exec_env_check(request, e);
 	if (r < 0)
@@ -110,7 +112,8 @@ int exec_env_make(const json_t *image, const json_t *session, const json_t *requ
 	put_object(&l, request);
 	if (l.full) {
 		exec_env_free(l.items);
-		return err_field(e, "env", "makes more than %d variables with the image's and the session's", VARIABLES_MAX);
+		return err_field(e, "env", "makes more than %d variables with the image's and the session's",
+				 VARIABLES_MAX);
 	}
 	*ret = l.items;
 	return 0;

@@ -10,7 +10,7 @@
 
 #define SLICE_MS 1000 /* a stop of berthd is noticed so often */
 #define LIST_TIMEOUT_MS 5000
-#define COLLECT_STEPS 64 /* of one exec before the others have their turn */
+#define COLLECT_STEPS 64  /* of one exec before the others have their turn */
 #define UNKNOWN "unknown" /* the reason of an end that nobody saw */
 
 static const char *const forgotten = "the sandbox does not know the command any more";
@@ -29,7 +29,8 @@ void exec_push_stdin(struct exec *x)
 	x->stdin_at += taken;
 	if (x->stdin_at < x->stdin_len)
 		return;
-	/* The text stays until the end: what is under way to the agent is sent again when the link is lost. */
+	/* The text stays until the end: what is under way to the agent is sent again when the link is lost.
+	 */
 	job_close_stdin(x->job);
 }
 
@@ -78,8 +79,10 @@ static int attach(struct exec *x, struct channel *c, const struct channel_job_in
 	x->job = j;
 	if (info->state == PROTO_JOB_STARTING)
 		job_go(j); /* its row is durable; the first go may have been lost */
-	/* An earlier berthd took the rest of its input with it. The command must not take a piece for the whole. */
-	bool cut_off = !x->stdin_data && info->state != PROTO_JOB_ENDED && (uint64_t)info->stdin_bytes < x->stdin_len;
+	/* An earlier berthd took the rest of its input with it. The command must not take a piece for the
+	 * whole. */
+	bool cut_off = !x->stdin_data && info->state != PROTO_JOB_ENDED &&
+		       (uint64_t)info->stdin_bytes < x->stdin_len;
 	pthread_mutex_lock(&x->lock);
 	x->job_number = info->job;
 	if (cut_off && x->cancel_grace_ms < 0)
@@ -99,7 +102,8 @@ static int attach(struct exec *x, struct channel *c, const struct channel_job_in
 	return 0;
 }
 
-static const struct channel_job_info *find_tag(const struct channel_job_info *jobs, size_t count, const char *tag)
+static const struct channel_job_info *find_tag(const struct channel_job_info *jobs, size_t count,
+					       const char *tag)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(jobs[i].tag, tag) == 0)
@@ -140,7 +144,8 @@ static void hand_over(struct exec *x)
 	pthread_mutex_lock(&x->lock);
 	x->owner = EXEC_OF_COLLECTOR;
 	pthread_mutex_unlock(&x->lock);
-	/* The link may have been opened already, and its jobs given out, while this exec was not the collector's. */
+	/* The link may have been opened already, and its jobs given out, while this exec was not the
+	 * collector's. */
 	if (!had_job) {
 		pthread_mutex_lock(&x->session->lock);
 		x->session->resume_wanted = true;
@@ -159,7 +164,8 @@ static void cancel(struct exec *x, int grace_ms)
 		job_cancel(x->job, grace_ms);
 }
 
-/* The client has gone. Its command ends with it, unless it can be asked for again by its key, or it is berthd that stops. */
+/* The client has gone. Its command ends with it, unless it can be asked for again by its key, or it is berthd
+ * that stops. */
 void exec_abandon(struct exec *x)
 {
 	if (!x->key && !atomic_load(&x->session->manager->quiet))
@@ -298,7 +304,7 @@ static bool take_orders(struct exec *x)
 		exec_finish(x, NULL, lost, detail);
 		return false;
 	}
-	struct err e; /* a link that broke again: the next one comes */
+	struct err e;                                     /* a link that broke again: the next one comes */
 	bool there = c && x->job && job_is_on(x->job, c); /* attached before it was handed over */
 	if (c && !there && attach(x, c, &info, &e) == 0)
 		job_set_notify(x->job, collector_notify, x);
@@ -306,7 +312,8 @@ static bool take_orders(struct exec *x)
 	return true;
 }
 
-/* Without a job: a link will bring it one, unless the session has ended, whose execs_lost() has passed already. */
+/* Without a job: a link will bring it one, unless the session has ended, whose execs_lost() has passed
+ * already. */
 static void rest(struct exec *x)
 {
 	enum session_state state = session_get_state(x->session);
@@ -388,8 +395,8 @@ static void resume_one(struct exec *x, struct channel *c, const struct channel_j
 }
 
 /* Jobs of an earlier berthd that got no row, or whose end is stored already. */
-static void drop_unknown(struct channel *c, const struct channel_job_info *jobs, size_t count, struct exec **all,
-			 size_t exec_count)
+static void drop_unknown(struct channel *c, const struct channel_job_info *jobs, size_t count,
+			 struct exec **all, size_t exec_count)
 {
 	for (size_t i = 0; i < count; i++) {
 		bool known = false;
@@ -428,7 +435,8 @@ static void load_one(struct manager *m, struct exec_row *row)
 	struct err e;
 	_cleanup_(session_unref_cleanup_) struct session *s = sessions_peek(m, row->session);
 	if (!s) {
-		struct audit_row audit = audit_of(NULL, "exec.end", row->session, row->command, UNKNOWN, NULL);
+		struct audit_row audit =
+			audit_of(NULL, "exec.end", row->session, row->command, UNKNOWN, NULL);
 		audit.exec = row->id;
 		store_exec_end(m->store, row->id, UNKNOWN, "{}", clock_wall_ms(), &audit, NULL, NULL);
 		return;

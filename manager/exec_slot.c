@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session runs so many commands at once; the others stand in line, first come first served. A command that has ended
- * has a place in the agent's table until its end is stored, and that table is small: those count, too.
+ * A session runs so many commands at once; the others stand in line, first come first served. A command that
+ * has ended has a place in the agent's table until its end is stored, and that table is small: those count,
+ * too.
  */
 #include <errno.h>
 #include <poll.h>
@@ -11,7 +12,8 @@
 #include "manager/internal.h"
 
 #define SLICE_MS 1000 /* a stop of berthd is noticed so often */
-#define JOBS_MAX (PROTO_JOBS_MAX - 8) /* some are left for probes, and for those that the agent is about to forget */
+#define JOBS_MAX \
+	(PROTO_JOBS_MAX - 8) /* some are left for probes, and for those that the agent is about to forget */
 
 static bool has_room_locked(const struct session *s)
 {
@@ -60,16 +62,19 @@ static int running(struct session *s)
 
 static int refuse(struct session *s, struct err *e)
 {
-	err_set(e, ERR_LIMIT, "%d commands of this session run already (SANDBOX_MAX_CONCURRENCY)", running(s));
+	err_set(e, ERR_LIMIT, "%d commands of this session run already (SANDBOX_MAX_CONCURRENCY)",
+		running(s));
 	e->retry_after_s = 1;
 	return -ERR_LIMIT;
 }
 
 /* Stands in line until the slot is granted, the time is over, the client has gone or berthd stops. */
-static int stand_in_line(struct session *s, struct exec_waiter *w, int timeout_ms, int client_fd, struct err *e)
+static int stand_in_line(struct session *s, struct exec_waiter *w, int timeout_ms, int client_fd,
+			 struct err *e)
 {
 	int64_t deadline = clock_mono_ms() + timeout_ms;
-	struct pollfd fds[2] = { { .fd = w->wake_fd, .events = POLLIN }, { .fd = client_fd, .events = POLLRDHUP } };
+	struct pollfd fds[2] = { { .fd = w->wake_fd, .events = POLLIN },
+				 { .fd = client_fd, .events = POLLRDHUP } };
 	const atomic_bool *quiet = &s->manager->quiet;
 	int n;
 	do

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a request to a command that runs. START goes out while the row is being written; the command's supervisor stands
- * before execve until GO, which follows the commit: nothing runs whose audit row is not stored, and a durable
- * start costs one flush in parallel.
+ * From a request to a command that runs. START goes out while the row is being written; the command's
+ * supervisor stands before execve until GO, which follows the commit: nothing runs whose audit row is not
+ * stored, and a durable start costs one flush in parallel.
  */
 #include <poll.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static int check_texts(const json_t *list, const char *field, size_t max, struct
 {
 	size_t i, sum = 0;
 	json_t *item;
-	json_array_foreach(list, i, item) {
+	json_array_foreach (list, i, item) {
 		if (!json_is_string(item))
 			return err_field(e, field, "must be an array of strings");
 		sum += json_string_length(item) + 1;
@@ -44,7 +44,8 @@ static int check(const struct session *s, const struct exec_request *rq, struct 
 	if (rq->cwd && (*rq->cwd != '/' || strlen(rq->cwd) > 4095))
 		return err_field(e, "cwd", "must be an absolute path of at most 4095 bytes");
 	if (rq->timeout_ms == 0 || rq->timeout_ms > set->max_timeout_s * 1000)
-		return err_field(e, "timeout_s", "must be above 0 and at most %lld", (long long)set->max_timeout_s);
+		return err_field(e, "timeout_s", "must be above 0 and at most %lld",
+				 (long long)set->max_timeout_s);
 	return exec_env_check(rq->env, e);
 }
 
@@ -92,7 +93,8 @@ static int find_by_key(struct session *s, const struct exec_request *rq, struct 
 	int r = store_exec_by_key(s->manager->store, s->id, rq->key, &row, e);
 	if (r == -ERR_NOT_FOUND)
 		return 0;
-	if (r == 0 && strcmp(row.request_hash ? row.request_hash : "", rq->request_hash ? rq->request_hash : "") != 0)
+	if (r == 0 &&
+	    strcmp(row.request_hash ? row.request_hash : "", rq->request_hash ? rq->request_hash : "") != 0)
 		r = err_set(e, ERR_CONFLICT, "this Idempotency-Key was used with another request");
 	if (r == 0)
 		r = exec_find(s, row.id, ret, e);
@@ -162,8 +164,8 @@ static int send_start(struct exec *x, const struct exec_request *rq, struct chan
 static struct store_ticket *write_row(struct exec *x, const struct caller *who)
 {
 	char options[128];
-	snprintf(options, sizeof(options), "{\"limit\":%zu,\"base64\":%s,\"split\":%s,\"stdin\":%zu}", x->capture.limit,
-		 x->base64 ? "true" : "false", x->split ? "true" : "false", x->stdin_len);
+	snprintf(options, sizeof(options), "{\"limit\":%zu,\"base64\":%s,\"split\":%s,\"stdin\":%zu}",
+		 x->capture.limit, x->base64 ? "true" : "false", x->split ? "true" : "false", x->stdin_len);
 	const struct exec_row row = {
 		.id = x->id,
 		.session = x->session->id,
@@ -188,7 +190,8 @@ static void take_back(struct exec *x)
 	exec_unlist_unstarted(x);
 }
 
-static int run(struct exec *x, const struct exec_request *rq, const struct caller *who, struct channel *c, struct err *e)
+static int run(struct exec *x, const struct exec_request *rq, const struct caller *who, struct channel *c,
+	       struct err *e)
 {
 	/* In the list before the agent has it, so that a reconnect does not take the job for a stranger's. */
 	exec_list_add(x);
@@ -231,8 +234,8 @@ static int check_shell(struct session *s, struct err *e)
 	bool missing = s->no_shell;
 	pthread_mutex_unlock(&s->lock);
 	return missing ? err_set(e, ERR_NO_SHELL, "the image has no %s: give argv instead of command",
-				 s->manager->settings->shell) :
-			 0;
+				 s->manager->settings->shell)
+		       : 0;
 }
 
 static int start_with_slot(struct session *s, const struct exec_request *rq, const struct caller *who,

@@ -47,33 +47,35 @@ struct session {
 
 	pthread_mutex_t lock; /* all below */
 	pthread_cond_t changed;
-	struct session_row row;	     /* as it is in the store, but for link_generation and idle_ms that may be ahead */
+	struct session_row
+		row; /* as it is in the store, but for link_generation and idle_ms that may be ahead */
 	enum session_state state;
-	bool unsaved;		     /* the store has an older state: it refused the last move */
-	bool no_shell;		     /* the image has no shell */
-	struct channel *channel;     /* a reference; NULL before the first link and after a loss */
+	bool unsaved;            /* the store has an older state: it refused the last move */
+	bool no_shell;           /* the image has no shell */
+	struct channel *channel; /* a reference; NULL before the first link and after a loss */
 	bool connecting;
-	bool resume_wanted; /* an exec came to the collector without a job: it missed the link that was opened */
+	bool resume_wanted; /* an exec came to the collector without a job: it missed the link that was opened
+			     */
 	int64_t connect_not_before_ms; /* monotonic: backoff after failures */
 	int connect_failures;
-	int64_t linked_ms; /* monotonic: when the last link was opened */
-	int young_links;   /* links in a row that were lost soon after */
+	int64_t linked_ms;               /* monotonic: when the last link was opened */
+	int young_links;                 /* links in a row that were lost soon after */
 	char *doom_actor, *doom_address; /* who wants it; NULL: the manager */
-	char *doom, *doom_detail;      /* reason with which the janitor shall end it */
-	bool connect_queued;	       /* a worker will open a link, or is at it */
-	bool being_ended;	       /* a worker is at it */
-	int64_t end_not_before_ms;     /* monotonic: backoff after failures */
+	char *doom, *doom_detail;        /* reason with which the janitor shall end it */
+	bool connect_queued;             /* a worker will open a link, or is at it */
+	bool being_ended;                /* a worker is at it */
+	int64_t end_not_before_ms;       /* monotonic: backoff after failures */
 	int end_failures;
-	TAILQ_HEAD(, exec) execs;      /* those that run or whose end is not durable yet; references */
-	int running;		       /* slots taken */
-	int ending;		       /* ended, and their end is not stored yet */
+	TAILQ_HEAD(, exec) execs; /* those that run or whose end is not durable yet; references */
+	int running;              /* slots taken */
+	int ending;               /* ended, and their end is not stored yet */
 	TAILQ_HEAD(, exec_waiter) queue;
-	int queued;		       /* in it */
+	int queued; /* in it */
 };
 
 /*
- * A running command is read by one owner: the thread that started it, as long as its client is there; the collector
- * afterwards and after a restart. Only the owner touches the fields below "the owner's".
+ * A running command is read by one owner: the thread that started it, as long as its client is there; the
+ * collector afterwards and after a restart. Only the owner touches the fields below "the owner's".
  */
 enum exec_owner { EXEC_OF_STARTER, EXEC_OF_COLLECTOR };
 
@@ -81,9 +83,9 @@ struct exec {
 	struct session *session; /* a reference */
 	atomic_uint refs;
 	TAILQ_ENTRY(exec) entry; /* in session->execs; under session->lock, as the next two */
-	atomic_bool listed; /* written under session->lock */
-	bool has_slot; /* counts in session->running */
-	bool ending;   /* it did, and counts in session->ending until its end is stored */
+	atomic_bool listed;      /* written under session->lock */
+	bool has_slot;           /* counts in session->running */
+	bool ending;             /* it did, and counts in session->ending until its end is stored */
 	/* fixed for life */
 	char *id, *command, *key, *request_hash, *actor, *address;
 	bool base64, stream, split;
@@ -95,26 +97,26 @@ struct exec {
 	char *stdin_data;
 	size_t stdin_len, stdin_at, stdin_held; /* held: counts in manager->stdin_bytes */
 	struct capture capture;
-	bool started;	  /* the agent said so over a link that was lost since */
+	bool started;     /* the agent said so over a link that was lost since */
 	uint64_t seen[3]; /* bytes of each stream read or lost: where to attach again */
 	struct utf8_stream utf8[3];
-	struct buf text;  /* what the last exec_next() handed out */
+	struct buf text; /* what the last exec_next() handed out */
 	struct job_output output;
 
 	pthread_mutex_t lock; /* all below */
 	pthread_cond_t changed;
 	enum exec_owner owner;
-	uint32_t job_number;	  /* the agent's; 0 before it was sent */
-	int cancel_grace_ms;	  /* -1: not cancelled; told again after an attach */
-	struct channel *resume;	  /* a link over which the collector shall attach again; a reference */
+	uint32_t job_number;    /* the agent's; 0 before it was sent */
+	int cancel_grace_ms;    /* -1: not cancelled; told again after an attach */
+	struct channel *resume; /* a link over which the collector shall attach again; a reference */
 	struct channel_job_info resume_info;
-	const char *lost_reason;  /* the collector shall end it with this reason; a constant */
+	const char *lost_reason; /* the collector shall end it with this reason; a constant */
 	char *lost_detail;
-	json_t *reply;		  /* once it ended */
+	json_t *reply; /* once it ended */
 	char *reason;
 	int64_t ended_ms;
-	bool saving;		  /* its end is on the way to the disk */
-	TAILQ_ENTRY(exec) ready;  /* on the collector's queue, under its lock */
+	bool saving;             /* its end is on the way to the disk */
+	TAILQ_ENTRY(exec) ready; /* on the collector's queue, under its lock */
 	bool is_ready;
 };
 
@@ -133,18 +135,18 @@ struct manager {
 	struct store *store;
 	struct channels *channels;
 	struct workers *workers; /* open links */
-	struct workers *enders;	 /* end sessions */
+	struct workers *enders;  /* end sessions */
 	struct collector *collector;
 	struct janitor *janitor;
 	char instance[ID_SIZE];
 	atomic_bool quiet; /* berthd stops */
 
-	pthread_mutex_t lock; /* all below */
-	struct engine *engine;	/* NULL until it was reached once; then for good */
-	struct err connect_why;	/* of the last connect that failed */
-	char agent_volume[ENGINE_NAME_SIZE]; /* "" until delivered */
+	pthread_mutex_t lock;                   /* all below */
+	struct engine *engine;                  /* NULL until it was reached once; then for good */
+	struct err connect_why;                 /* of the last connect that failed */
+	char agent_volume[ENGINE_NAME_SIZE];    /* "" until delivered */
 	struct probe engine_probe, store_probe; /* what /health has found */
-	void *by_id, *by_token; /* tsearch trees of struct session: those that live */
+	void *by_id, *by_token;                 /* tsearch trees of struct session: those that live */
 	size_t session_count;
 	int64_t refused_second, refused_count; /* requests refused in that second */
 	/* ring of the last addresses that came without a token, each audited once a second */
@@ -155,18 +157,19 @@ struct manager {
 
 	pthread_mutex_t connecting; /* one connect at a time; as `delivering` */
 	int64_t connect_retry_ms;   /* monotonic; as the next under `connecting` */
-	struct err connect_err;	    /* of the last connect, when it failed */
+	struct err connect_err;     /* of the last connect, when it failed */
 
 	pthread_mutex_t delivering; /* one delivery at a time; held over calls of engine and store */
 	int64_t deliver_retry_ms;   /* monotonic; as the next under `delivering` */
-	struct err deliver_err;	    /* of the last delivery, when it failed */
+	struct err deliver_err;     /* of the last delivery, when it failed */
 
 	atomic_int_least64_t unauthorized, execs_running, stdin_bytes;
 };
 
 /* ---- engine_slot.c ---- */
 
-/* Fills the kit, all but agent_volume, which is "" before the first delivery: enough to link, to end, to look. */
+/* Fills the kit, all but agent_volume, which is "" before the first delivery: enough to link, to end, to
+ * look. */
 int manager_engine_kit(struct manager *m, struct sandbox_kit *ret, struct err *e) NODISCARD;
 /* The whole kit, to create: delivers the agent when that was not done yet. */
 int manager_kit(struct manager *m, struct sandbox_kit *ret, struct err *e) NODISCARD;
@@ -192,9 +195,9 @@ struct session *sessions_peek(struct manager *m, const char *id) NODISCARD;
 bool sessions_has_sandbox(struct manager *m, const char *sandbox_id);
 
 /*
- * Moves its state by the table, as one durable row with its audit row. reason and detail (may be NULL) are recorded.
- * ERR_CONFLICT: not allowed in this state. When the store refuses (ERR_STORE), a move towards the end is made in memory
- * all the same and `unsaved` is set: a full disk must not keep a session alive.
+ * Moves its state by the table, as one durable row with its audit row. reason and detail (may be NULL) are
+ * recorded. ERR_CONFLICT: not allowed in this state. When the store refuses (ERR_STORE), a move towards the
+ * end is made in memory all the same and `unsaved` is set: a full disk must not keep a session alive.
  */
 int session_move(struct session *s, enum session_event ev, const char *reason, const char *detail,
 		 const struct audit_row *audit, struct err *e) NODISCARD;
@@ -215,15 +218,17 @@ void session_probe_shell(struct session *s, struct channel *c);
 /* ---- session_link.c ---- */
 
 /*
- * An open link, opened now if need be. A reference. timeout_ms bounds the wait for somebody else's attempt and for the backoff;
- * an attempt of one's own takes MANAGER_CONNECT_TIMEOUT_MS at most. ERR_GONE, ERR_CONFLICT (paused), ERR_UNAVAILABLE, ERR_SANDBOX, ERR_TIMEOUT. */
+ * An open link, opened now if need be. A reference. timeout_ms bounds the wait for somebody else's attempt
+ * and for the backoff; an attempt of one's own takes MANAGER_CONNECT_TIMEOUT_MS at most. ERR_GONE,
+ * ERR_CONFLICT (paused), ERR_UNAVAILABLE, ERR_SANDBOX, ERR_TIMEOUT. */
 int session_channel(struct session *s, int timeout_ms, struct channel **ret, struct err *e) NODISCARD;
 /* The link as it is, a reference; NULL when there is none. Never waits. */
 struct channel *session_open_channel(struct session *s) NODISCARD;
 
 /* ---- session_end.c ---- */
 
-/* Marks it to be ended; the first reason counts. who NULL: the manager. Any thread, any lock but the session's own. */
+/* Marks it to be ended; the first reason counts. who NULL: the manager. Any thread, any lock but the
+ * session's own. */
 void session_doom(struct session *s, const char *reason, const char *detail);
 void session_doom_locked(struct session *s, const char *reason, const char *detail, const struct caller *who);
 /* Gives a session that is to end to a worker, unless one is at it or it is too early to try again. */
@@ -233,7 +238,8 @@ void session_end_if_due(struct session *s);
 
 struct exec *exec_new(struct session *s, const char *id) NODISCARD; /* one reference; not listed */
 struct exec *exec_ref(struct exec *x) NODISCARD;
-/* Gives a reference of the manager's own back. exec_unref() is its client's, and may be a hang-up. Takes NULL. */
+/* Gives a reference of the manager's own back. exec_unref() is its client's, and may be a hang-up. Takes
+ * NULL. */
 void exec_put(struct exec *x);
 DEFINE_CLEANUP(struct exec *, exec_put)
 void exec_list_add(struct exec *x);
@@ -249,7 +255,8 @@ void execs_save_again(struct session *s);
 
 /* ---- exec_slot.c ---- */
 
-/* Waits for one of the session's slots, in order. ERR_LIMIT when the time is over, ERR_CONFLICT when the client hung up. */
+/* Waits for one of the session's slots, in order. ERR_LIMIT when the time is over, ERR_CONFLICT when the
+ * client hung up. */
 int exec_slot_take(struct session *s, int timeout_ms, int client_fd, struct err *e) NODISCARD;
 void exec_slot_give(struct session *s); /* nothing was started with it */
 /* The command has ended; its place in the agent's table is free only once its end is stored. */
@@ -259,8 +266,9 @@ void exec_slot_saved(struct session *s);
 /* ---- exec_env.c: pure ---- */
 
 /*
- * "K=V" texts, NULL-terminated, of the image's (an array of such), HOME, USER, LANG, the session's and the request's variables, later ones winning.
- * Owned by the caller (exec_env_free). ERR_INVALID names the variable: env.NAME.
+ * "K=V" texts, NULL-terminated, of the image's (an array of such), HOME, USER, LANG, the session's and the
+ * request's variables, later ones winning. Owned by the caller (exec_env_free). ERR_INVALID names the
+ * variable: env.NAME.
  */
 int exec_env_make(const json_t *image, const json_t *session, const json_t *request, char ***ret,
 		  struct err *e) NODISCARD;
@@ -289,7 +297,8 @@ int collector_new(struct collector **ret, struct err *e) NODISCARD;
 /* Ends the thread; a wake after that does nothing. */
 void collector_stop(struct collector *c);
 void collector_free(struct collector *c);
-/* The exec has something to read (also: was handed over). Takes a reference meanwhile. Any thread, no lock needed. */
+/* The exec has something to read (also: was handed over). Takes a reference meanwhile. Any thread, no lock
+ * needed. */
 void collector_wake(struct collector *c, struct exec *x);
 /* The form that job_set_notify() takes: ctx is the exec. */
 void collector_notify(void *exec);
@@ -310,7 +319,7 @@ int manager_reconcile(struct manager *m, struct err *e) NODISCARD;
 /* ---- audit.c ---- */
 
 /* The row of an act, texts borrowed. */
-struct audit_row audit_of(const struct caller *who, const char *action, const char *session, const char *subject,
-			  const char *outcome, const char *detail);
+struct audit_row audit_of(const struct caller *who, const char *action, const char *session,
+			  const char *subject, const char *outcome, const char *detail);
 
 #endif

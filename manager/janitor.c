@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps time: deadlines of sessions, lost links, what the store or the engine refused, the regular comparison with the engine. */
+/* Keeps time: deadlines of sessions, lost links, what the store or the engine refused, the regular comparison
+ * with the engine. */
 #include <string.h>
 #include <time.h>
 
@@ -29,7 +30,8 @@ static void work_connect(void *arg)
 	_cleanup_(session_unref_cleanup_) struct session *s = arg;
 	_cleanup_(channel_unref_cleanup_) struct channel *c = NULL;
 	struct err ignored; /* logged there; comes up again at the next tick */
-	/* Does not wait for somebody else's attempt: the workers are few, and one session must not hold them all. */
+	/* Does not wait for somebody else's attempt: the workers are few, and one session must not hold them
+	 * all. */
 	bool open = !atomic_load(&s->manager->quiet) && session_channel(s, 0, &c, &ignored) == 0;
 	pthread_mutex_lock(&s->lock);
 	s->connect_queued = false;
@@ -153,7 +155,8 @@ static void on_event(void *ctx, const char *id, const char *action)
 			janitor_wake(ctx, true);
 }
 
-/* Events are lossy and only wake the janitor up: a broken stream costs nothing but time until the next look. */
+/* Events are lossy and only wake the janitor up: a broken stream costs nothing but time until the next look.
+ */
 static void *events_main(void *arg)
 {
 	struct janitor *j = arg;
@@ -162,7 +165,8 @@ static void *events_main(void *arg)
 		struct engine *g = NULL;
 		struct err e;
 		if (manager_engine(m, &g, &e) == 0)
-			(void)!engine_events(g, SANDBOX_LABEL_INSTANCE, m->instance, &j->stop, on_event, j, &e);
+			(void)!engine_events(g, SANDBOX_LABEL_INSTANCE, m->instance, &j->stop, on_event, j,
+					     &e);
 		janitor_wake(j, true);
 		for (int i = 0; i < EVENTS_RETRY_S * 10 && !atomic_load(&j->stop); i++)
 			clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 100000000 }, NULL);

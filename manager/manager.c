@@ -12,7 +12,7 @@
 #define ENDERS 8
 #define WORKERS_QUEUE 4096
 #define KEY_INSTANCE "instance"
-#define PROBE_MS 1000	     /* /health asks engine and store at most so often */
+#define PROBE_MS 1000 /* /health asks engine and store at most so often */
 #define PING_TIMEOUT_MS 2000
 
 static int find_instance(struct manager *m, struct err *e)
@@ -22,7 +22,8 @@ static int find_instance(struct manager *m, struct err *e)
 	if (r < 0)
 		return r;
 	if (m->settings->instance || known) {
-		snprintf(m->instance, sizeof(m->instance), "%s", m->settings->instance ? m->settings->instance : known);
+		snprintf(m->instance, sizeof(m->instance), "%s",
+			 m->settings->instance ? m->settings->instance : known);
 		return 0;
 	}
 	id_new("i_", m->instance);
@@ -83,7 +84,8 @@ int manager_new(const struct settings *settings, struct manager **ret, struct er
 {
 	struct manager *m = xcalloc(1, sizeof(*m));
 	m->settings = settings;
-	m->engine_probe.ok = m->store_probe.ok = true; /* until the first look, which has begun when somebody asks */
+	m->engine_probe.ok = m->store_probe.ok =
+		true; /* until the first look, which has begun when somebody asks */
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_mutex_init(&m->connecting, NULL);
 	pthread_mutex_init(&m->delivering, NULL);
@@ -146,7 +148,8 @@ static void describe(struct engine *g, char *out, size_t size)
 {
 	struct engine_info i;
 	engine_get_info(g, &i);
-	snprintf(out, size, "%s %s (API %s)", i.kind == ENGINE_DOCKER ? "docker" : "podman", i.version, i.api);
+	snprintf(out, size, "%s %s (API %s)", i.kind == ENGINE_DOCKER ? "docker" : "podman", i.version,
+		 i.api);
 }
 
 /* A flood of /health must not become a flood at the engine or the disk. False: `ret` is fresh enough. */

@@ -17,7 +17,7 @@
 
 struct manager;
 struct session; /* a session that lives, reference counted */
-struct exec;	/* a command of a session, reference counted */
+struct exec;    /* a command of a session, reference counted */
 
 /*
  * Opens the store, loads the sessions and execs that live, starts the manager's threads, which then find the
@@ -39,8 +39,8 @@ struct caller {
 struct manager_health {
 	bool ok; /* engine and store both work */
 	bool engine_ok, store_ok;
-	char engine[320];   /* "docker 26.1.5 (API 1.45) at unix:///..." or why not */
-	char store[320];    /* "ok" or why not */
+	char engine[320];      /* "docker 26.1.5 (API 1.45) at unix:///..." or why not */
+	char store[320];       /* "ok" or why not */
 	char warnings[8][200]; /* known weaknesses; "" ends */
 	int64_t sessions_live, execs_running;
 	int64_t unauthorized; /* requests without a valid token since the start */
@@ -49,35 +49,36 @@ void manager_get_health(struct manager *m, struct manager_health *ret);
 /* Counts a request without a valid token; audits at most one a second for each address. */
 void manager_note_unauthorized(struct manager *m, const char *address);
 /* Audits a request that was refused (limit, policy, validation of an authorised client). */
-void manager_note_refused(struct manager *m, const struct caller *who, const char *session, const char *action,
-			  const struct err *why);
+void manager_note_refused(struct manager *m, const struct caller *who, const char *session,
+			  const char *action, const struct err *why);
 
 /* ---- sessions ---- */
 
 struct session_request {
-	const char *image, *name;   /* NULL: the default / none */
-	const json_t *labels, *env; /* objects of strings, NULL: none */
+	const char *image, *name;                          /* NULL: the default / none */
+	const json_t *labels, *env;                        /* objects of strings, NULL: none */
 	int64_t memory_mb, cpu_milli, pids, ttl_s, idle_s; /* -1: the default */
-	const char *network, *isolation;		   /* NULL: "none" / the engine's default, runc */
-	const char *workspace_kind, *workspace_name;	   /* NULL: "volume" */
-	int64_t workspace_mb;				   /* -1: the default */
+	const char *network, *isolation;                   /* NULL: "none" / the engine's default, runc */
+	const char *workspace_kind, *workspace_name;       /* NULL: "volume" */
+	int64_t workspace_mb;                              /* -1: the default */
 	bool may_be_endless; /* ttl_s and idle_s may be 0: the caller holds the admin token */
 };
 #define SESSION_MEMORY_MIN_MB 64
 #define SESSION_MEMORY_MAX_MB (1024 * 1024)
 
 /*
- * Creates a session and returns when its sandbox was verified. *ret_row is filled (session_row_clear), ret_token is its
- * token, shown once. Nothing is left behind on failure but a row in state failed. Tell apart:
- * ERR_INVALID (field), ERR_NOT_FOUND (image), ERR_LIMIT, ERR_UNAVAILABLE, ERR_ENGINE, ERR_SANDBOX (verification), ERR_STORE.
+ * Creates a session and returns when its sandbox was verified. *ret_row is filled (session_row_clear),
+ * ret_token is its token, shown once. Nothing is left behind on failure but a row in state failed. Tell
+ * apart: ERR_INVALID (field), ERR_NOT_FOUND (image), ERR_LIMIT, ERR_UNAVAILABLE, ERR_ENGINE, ERR_SANDBOX
+ * (verification), ERR_STORE.
  */
 int sessions_create(struct manager *m, const struct session_request *rq, const struct caller *who,
 		    struct session_row *ret_row, char ret_token[64], struct err *e) NODISCARD;
 
 /* The row of a session, gone ones of the last 24 h too. ERR_NOT_FOUND. */
 int sessions_get(struct manager *m, const char *id, struct session_row *ret, struct err *e) NODISCARD;
-int sessions_list(struct manager *m, const struct session_filter *f, struct session_row **ret_rows, size_t *ret_count,
-		  struct err *e) NODISCARD;
+int sessions_list(struct manager *m, const struct session_filter *f, struct session_row **ret_rows,
+		  size_t *ret_count, struct err *e) NODISCARD;
 
 struct session_patch {
 	int64_t ttl_s, idle_s; /* -1: unchanged. A new ttl counts from now */
@@ -89,15 +90,17 @@ int sessions_patch(struct manager *m, const char *id, const struct session_patch
 		   struct session_row *ret, struct err *e) NODISCARD;
 
 /*
- * Removes the container, its volumes and its processes. 0 with *ret_gone true when they are gone, false when the engine
- * needs longer than 30 s: it goes on by itself. ERR_NOT_FOUND when it was gone before.
+ * Removes the container, its volumes and its processes. 0 with *ret_gone true when they are gone, false when
+ * the engine needs longer than 30 s: it goes on by itself. ERR_NOT_FOUND when it was gone before.
  */
-int sessions_delete(struct manager *m, const char *id, const struct caller *who, bool *ret_gone, struct err *e) NODISCARD;
+int sessions_delete(struct manager *m, const char *id, const struct caller *who, bool *ret_gone,
+		    struct err *e) NODISCARD;
 
 /* The live session: ERR_NOT_FOUND, or ERR_GONE with the reason. The caller owns a reference. */
 int sessions_find(struct manager *m, const char *id, struct session **ret, struct err *e) NODISCARD;
 /* By a session token: ERR_UNAUTHORIZED when no session has it, ERR_GONE. */
-int sessions_find_by_token(struct manager *m, const char *token, struct session **ret, struct err *e) NODISCARD;
+int sessions_find_by_token(struct manager *m, const char *token, struct session **ret,
+			   struct err *e) NODISCARD;
 void session_unref(struct session *s);
 DEFINE_CLEANUP(struct session *, session_unref)
 const char *session_get_id(const struct session *s);
@@ -105,29 +108,31 @@ const char *session_get_id(const struct session *s);
 /* ---- execs ---- */
 
 struct exec_request {
-	const char *command;  /* a text for the shell, or NULL and: */
-	const json_t *argv;   /* an array of strings */
+	const char *command;    /* a text for the shell, or NULL and: */
+	const json_t *argv;     /* an array of strings */
 	const char *stdin_data; /* NULL: stdin is /dev/null */
 	size_t stdin_len;
-	int64_t timeout_ms;   /* -1: the default */
-	const char *cwd;      /* NULL: the workspace */
-	const json_t *env;    /* on top of the session's; NULL: none */
-	bool base64;	      /* output as base64 of the exact bytes */
-	bool stream;	      /* every byte is wanted: a slow reader slows the command */
-	bool split;	      /* stderr apart (stream only) */
-	const char *key;      /* Idempotency-Key or NULL */
+	int64_t timeout_ms;       /* -1: the default */
+	const char *cwd;          /* NULL: the workspace */
+	const json_t *env;        /* on top of the session's; NULL: none */
+	bool base64;              /* output as base64 of the exact bytes */
+	bool stream;              /* every byte is wanted: a slow reader slows the command */
+	bool split;               /* stderr apart (stream only) */
+	const char *key;          /* Idempotency-Key or NULL */
 	const char *request_hash; /* with a key: hash of the body as sent */
 };
 #define EXEC_STDIN_ALL_MAX (512ll << 20) /* bytes of stdin that all running commands hold together */
-#define EXEC_QUEUE_MAX 256	 /* commands of one session that wait for a slot */
+#define EXEC_QUEUE_MAX 256               /* commands of one session that wait for a slot */
 #define EXEC_COMMAND_MAX (1 << 20)
 #define EXEC_ARGS_MAX 4096
 #define EXEC_ENV_MAX 512
 
 /*
- * Starts a command, after its audit row is durable, having waited in the session's queue when too many run. With a key that the session has seen, *ret is
- * that exec and nothing is started (ERR_CONFLICT when the request differs). client_fd: socket to watch while queued, or -1.
- * ERR_INVALID (field), ERR_LIMIT (429, after its timeout in the queue, or at once when that is full), ERR_OVERLOADED, ERR_NO_SHELL, ERR_STORE, ERR_SANDBOX, ERR_GONE.
+ * Starts a command, after its audit row is durable, having waited in the session's queue when too many run.
+ * With a key that the session has seen, *ret is that exec and nothing is started (ERR_CONFLICT when the
+ * request differs). client_fd: socket to watch while queued, or -1. ERR_INVALID (field), ERR_LIMIT (429,
+ * after its timeout in the queue, or at once when that is full), ERR_OVERLOADED, ERR_NO_SHELL, ERR_STORE,
+ * ERR_SANDBOX, ERR_GONE.
  */
 int exec_start(struct session *s, const struct exec_request *rq, const struct caller *who, int client_fd,
 	       struct exec **ret, struct err *e) NODISCARD;
@@ -143,15 +148,15 @@ enum exec_event {
 	EXEC_SHUTDOWN, /* berthd stops; the command goes on */
 };
 struct exec_output {
-	int stream;	  /* 1 or 2 */
+	int stream;       /* 1 or 2 */
 	const char *data; /* borrowed until the next call */
 	size_t len;
 	uint64_t dropped; /* bytes lost before this data */
 };
 /*
- * Waits for the next piece of output or the end. Output comes to the thread that started the exec, which calls it until it returns
- * EXEC_END, EXEC_HANGUP or EXEC_SHUTDOWN; to unref the exec before is a hang-up of its client. Any other thread (an
- * Idempotency-Key seen before) gets EXEC_QUIET and the end.
+ * Waits for the next piece of output or the end. Output comes to the thread that started the exec, which
+ * calls it until it returns EXEC_END, EXEC_HANGUP or EXEC_SHUTDOWN; to unref the exec before is a hang-up of
+ * its client. Any other thread (an Idempotency-Key seen before) gets EXEC_QUIET and the end.
  */
 enum exec_event exec_next(struct exec *x, int timeout_ms, int client_fd, struct exec_output *ret);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both ways: a session whose sandbox is gone ends with a reason; what carries our label and belongs to no session is
- * removed. The engine is listed first and the table is looked at afterwards: a sandbox is in the table before
- * it is in the engine, and leaves it later. Containers of others are never touched.
+ * Both ways: a session whose sandbox is gone ends with a reason; what carries our label and belongs to no
+ * session is removed. The engine is listed first and the table is looked at afterwards: a sandbox is in the
+ * table before it is in the engine, and leaves it later. Containers of others are never touched.
  */
 #include <string.h>
 
@@ -35,7 +35,8 @@ static const struct engine_item *find(const struct listing *l, const char *sandb
 static void judge(struct session *s, struct engine *g)
 {
 	pthread_mutex_lock(&s->lock);
-	_cleanup_free_ char *container = s->state == SESSION_READY && s->row.container ? xstrdup(s->row.container) : NULL;
+	_cleanup_free_ char *container =
+		s->state == SESSION_READY && s->row.container ? xstrdup(s->row.container) : NULL;
 	pthread_mutex_unlock(&s->lock);
 	if (!container)
 		return;
@@ -45,8 +46,8 @@ static void judge(struct session *s, struct engine *g)
 	if (r == -ERR_NOT_FOUND) {
 		session_doom(s, "sandbox_lost", "its container was removed");
 	} else if (r == 0 && (state.state == ENGINE_EXITED || state.state == ENGINE_REMOVING)) {
-		_cleanup_free_ char *text =
-			xasprintf("its container ended with status %d%s", state.exit_code, state.oom_killed ? ", out of memory" : "");
+		_cleanup_free_ char *text = xasprintf("its container ended with status %d%s", state.exit_code,
+						      state.oom_killed ? ", out of memory" : "");
 		session_doom(s, "sandbox_lost", text);
 	}
 }
@@ -68,7 +69,8 @@ static void remove_stray_containers(struct manager *m, const struct sandbox_kit 
 	for (size_t i = 0; i < l->count; i++) {
 		const struct engine_item *item = &l->items[i];
 		struct err e;
-		/* One without a sandbox id belongs to a delivery, which cleans up after itself while it holds this lock. */
+		/* One without a sandbox id belongs to a delivery, which cleans up after itself while it holds
+		 * this lock. */
 		bool helper = !item->sandbox[0];
 		if (helper && pthread_mutex_trylock(&m->delivering) != 0)
 			continue;
@@ -77,7 +79,8 @@ static void remove_stray_containers(struct manager *m, const struct sandbox_kit 
 			LOG(LOG_INFO, "stray container", F("name", item->name), F("removed", r == 0));
 		}
 		if (helper) {
-			/* What it was filling can go now, too. Not by the kit's name, which may be older than the lock. */
+			/* What it was filling can go now, too. Not by the kit's name, which may be older than
+			 * the lock. */
 			if (m->agent_volume[0])
 				delivery_clean(kit, m->agent_volume);
 			pthread_mutex_unlock(&m->delivering);
@@ -102,7 +105,8 @@ static void close_row(struct manager *m, struct session_row *row)
 {
 	_cleanup_free_ char *before = xstrdup(row->state);
 	session_row_end(row);
-	struct audit_row audit = audit_of(NULL, "session.delete", row->id, row->reason, "ok", "closed by reconcile");
+	struct audit_row audit =
+		audit_of(NULL, "session.delete", row->id, row->reason, "ok", "closed by reconcile");
 	struct err e;
 	/* ERR_CONFLICT: it has ended between the list and the look at the table, and says itself why. */
 	int r = store_session_update(m->store, row, before, &audit, &e);
@@ -151,13 +155,15 @@ int manager_reconcile(struct manager *m, struct err *e)
 	_cleanup_(listing_clear) struct listing volumes = { 0 };
 	int r = manager_engine_kit(m, &kit, e);
 	if (r == 0 && !kit.agent_volume[0])
-		(void)!workers_add(m->workers, deliver_ahead, m); /* so that the first session need not wait */
+		(void)!workers_add(m->workers, deliver_ahead,
+				   m); /* so that the first session need not wait */
 	struct engine *g = r == 0 ? kit.engine : NULL;
 	if (r == 0)
-		r = engine_volume_list(g, SANDBOX_LABEL_INSTANCE, m->instance, SANDBOX_LABEL_ID, &volumes.items, &volumes.count, e);
+		r = engine_volume_list(g, SANDBOX_LABEL_INSTANCE, m->instance, SANDBOX_LABEL_ID,
+				       &volumes.items, &volumes.count, e);
 	if (r == 0)
-		r = engine_container_list(g, SANDBOX_LABEL_INSTANCE, m->instance, SANDBOX_LABEL_ID, &containers.items,
-					  &containers.count, e);
+		r = engine_container_list(g, SANDBOX_LABEL_INSTANCE, m->instance, SANDBOX_LABEL_ID,
+					  &containers.items, &containers.count, e);
 	if (r < 0)
 		return r;
 	judge_sessions(m, g, &containers);

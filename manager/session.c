@@ -157,8 +157,9 @@ struct session *sessions_peek(struct manager *m, const char *id)
 /* The error for a session that does not live any more. */
 static int gone(const struct session_row *row, struct err *e)
 {
-	return err_set(e, ERR_GONE, "session %s is %s: %s%s%s", row->id, row->state, row->reason ? row->reason : "ended",
-		       row->detail ? ", " : "", row->detail ? row->detail : "");
+	return err_set(e, ERR_GONE, "session %s is %s: %s%s%s", row->id, row->state,
+		       row->reason ? row->reason : "ended", row->detail ? ", " : "",
+		       row->detail ? row->detail : "");
 }
 
 int sessions_find(struct manager *m, const char *id, struct session **ret, struct err *e)
@@ -226,7 +227,8 @@ static void correct_row(struct manager *m, struct session_row *row)
 	if (unsaved)
 		session_copy_row(s, &now);
 	else if (!s && store_session_get(m->store, row->id, &now, &e) == 0 &&
-		 session_state_is_live(session_state_of(now.state))) /* read again: it may have ended just now */
+		 session_state_is_live(
+			 session_state_of(now.state))) /* read again: it may have ended just now */
 		session_row_end(&now);
 	if (now.id) {
 		session_row_clear(row);
@@ -244,8 +246,8 @@ int sessions_get(struct manager *m, const char *id, struct session_row *ret, str
 	return r == -ERR_NOT_FOUND ? err_set(e, ERR_NOT_FOUND, "there is no session %s", id) : r;
 }
 
-int sessions_list(struct manager *m, const struct session_filter *f, struct session_row **ret_rows, size_t *ret_count,
-		  struct err *e)
+int sessions_list(struct manager *m, const struct session_filter *f, struct session_row **ret_rows,
+		  size_t *ret_count, struct err *e)
 {
 	int r = store_session_list(m->store, f, ret_rows, ret_count, e);
 	for (size_t i = 0; r == 0 && i < *ret_count; i++)
@@ -271,10 +273,11 @@ static char *copy_text(const char *text)
 void session_row_copy(const struct session_row *from, struct session_row *to)
 {
 	*to = *from; /* the numbers */
-	char **texts[] = { &to->id,	   &to->name,	   &to->labels,	    &to->env,
-			   &to->image,	   &to->image_id, &to->image_env,  &to->network,    &to->isolation,
-			   &to->workspace_kind, &to->workspace_name, &to->state, &to->reason,
-			   &to->detail,	   &to->token_hash, &to->sandbox,   &to->container };
+	char **texts[] = { &to->id,        &to->name,           &to->labels,         &to->env,
+			   &to->image,     &to->image_id,       &to->image_env,      &to->network,
+			   &to->isolation, &to->workspace_kind, &to->workspace_name, &to->state,
+			   &to->reason,    &to->detail,         &to->token_hash,     &to->sandbox,
+			   &to->container };
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		*texts[i] = copy_text(*texts[i]);
 }
@@ -349,8 +352,9 @@ int session_move(struct session *s, enum session_event ev, const char *reason, c
 	}
 	pthread_mutex_unlock(&s->moving);
 	if (r == 0)
-		LOG(LOG_INFO, "session", F("session", s->id), F("state", session_state_name(session_get_state(s))),
-		    F("reason", reason), F("detail", detail));
+		LOG(LOG_INFO, "session", F("session", s->id),
+		    F("state", session_state_name(session_get_state(s))), F("reason", reason),
+		    F("detail", detail));
 	return r;
 }
 

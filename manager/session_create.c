@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From a request to a verified sandbox. The row comes first, so that a lost reply leaves something to reconcile. */
+/* From a request to a verified sandbox. The row comes first, so that a lost reply leaves something to
+ * reconcile. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -29,7 +30,8 @@ static int check_workspace(const struct session_row *row, enum workspace_kind *r
 		if (strcmp(workspaces[i].kind, row->workspace_kind) != 0)
 			continue;
 		if (!workspaces[i].here) {
-			int r = err_set(e, ERR_UNSUPPORTED, "workspace kind %s is not in this release", row->workspace_kind);
+			int r = err_set(e, ERR_UNSUPPORTED, "workspace kind %s is not in this release",
+					row->workspace_kind);
 			snprintf(e->field, sizeof(e->field), "workspace.kind");
 			return r;
 		}
@@ -56,8 +58,9 @@ static int check_ranges(const struct session_row *row, bool may_be_endless, stru
 	};
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (rows[i].value < rows[i].min || rows[i].value > rows[i].max)
-			return err_field(e, rows[i].field, "must be from %lld to %lld%s", (long long)rows[i].min,
-					 (long long)rows[i].max, i == 1 ? " thousandths" : "");
+			return err_field(e, rows[i].field, "must be from %lld to %lld%s",
+					 (long long)rows[i].min, (long long)rows[i].max,
+					 i == 1 ? " thousandths" : "");
 	if (!may_be_endless && (!row->ttl_s || !row->idle_s))
 		return err_field(e, row->ttl_s ? "idle_s" : "ttl_s", "0 (no limit) needs the admin token");
 	return 0;
@@ -113,8 +116,9 @@ static void spec_of(const struct session_row *row, enum workspace_kind kind, str
 		.cpu_milli = row->cpu_milli,
 		.pids = row->pids,
 		.network = row->network,
-		.runtime = strcmp(row->isolation, "runc") == 0 ? NULL :
-			   strcmp(row->isolation, "gvisor") == 0 ? "runsc" : row->isolation,
+		.runtime = strcmp(row->isolation, "runc") == 0     ? NULL
+			   : strcmp(row->isolation, "gvisor") == 0 ? "runsc"
+								   : row->isolation,
 		.workspace = kind,
 		.workspace_bytes = row->workspace_mb * MIB,
 	};
@@ -142,7 +146,8 @@ static int find_image(struct engine *g, struct session_row *row, struct engine_i
 {
 	int r = engine_image_inspect(g, row->image, ret_image, e);
 	if (r == -ERR_NOT_FOUND) {
-		err_set(e, ERR_NOT_FOUND, "the engine has no image %s: build or pull it first (make image)", row->image);
+		err_set(e, ERR_NOT_FOUND, "the engine has no image %s: build or pull it first (make image)",
+			row->image);
 		snprintf(e->field, sizeof(e->field), "image");
 	}
 	if (r < 0)
@@ -184,9 +189,16 @@ static int check(struct manager *m, const struct session_request *rq, struct ses
 static bool has_shell(const struct manager *m, struct channel *c)
 {
 	const char *const argv[] = { m->settings->shell, "-c", ":", NULL };
-	const char *const env[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL };
-	const struct job_spec spec = { .tag = "probe", .argv = argv, .env = env, .cwd = "/", .timeout_ms = PROBE_TIMEOUT_MS,
-				       .head_bytes = 1024, .tail_bytes = 1024, .keep = PROTO_KEEP_ENDS };
+	const char *const env[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+				    NULL };
+	const struct job_spec spec = { .tag = "probe",
+				       .argv = argv,
+				       .env = env,
+				       .cwd = "/",
+				       .timeout_ms = PROBE_TIMEOUT_MS,
+				       .head_bytes = 1024,
+				       .tail_bytes = 1024,
+				       .keep = PROTO_KEEP_ENDS };
 	_cleanup_(job_unref_cleanup_) struct job *j = NULL;
 	struct err e;
 	if (job_start(c, &spec, &j, &e) < 0)
@@ -213,7 +225,8 @@ void session_probe_shell(struct session *s, struct channel *c)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static int make_sandbox(struct manager *m, const struct sandbox_spec *spec, struct sandbox *ret, struct err *e)
+static int make_sandbox(struct manager *m, const struct sandbox_spec *spec, struct sandbox *ret,
+			struct err *e)
 {
 	struct sandbox_kit kit;
 	struct err other;
@@ -235,7 +248,8 @@ static int make_sandbox(struct manager *m, const struct sandbox_spec *spec, stru
 static int check_doom(struct session *s, struct err *e)
 {
 	pthread_mutex_lock(&s->lock);
-	int r = s->doom ? err_set(e, ERR_GONE, "session %s was %s while it was being created", s->id, s->doom) : 0;
+	int r = s->doom ? err_set(e, ERR_GONE, "session %s was %s while it was being created", s->id, s->doom)
+			: 0;
 	pthread_mutex_unlock(&s->lock);
 	return r;
 }
@@ -284,7 +298,8 @@ static int bring_up(struct manager *m, struct session *s, const char *image, con
 		struct sandbox_kit kit;
 		struct err ignored; /* a remainder is found by its label */
 		if (manager_engine_kit(m, &kit, &ignored) == 0)
-			(void)!sandbox_destroy(&kit, s->sandbox, box.container, MANAGER_DELETE_TIMEOUT_MS, &ignored);
+			(void)!sandbox_destroy(&kit, s->sandbox, box.container, MANAGER_DELETE_TIMEOUT_MS,
+					       &ignored);
 	}
 	channel_unref(box.channel);
 	give_up(s, image, who, e);
@@ -335,7 +350,7 @@ int sessions_create(struct manager *m, const struct session_request *rq, const s
 		return r;
 	r = bring_up(m, s, row.image, &spec, who, e);
 	if (r < 0) {
-			sessions_leave(m, s);
+		sessions_leave(m, s);
 		return r;
 	}
 	session_copy_row(s, ret_row);

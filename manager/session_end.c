@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of a session: deleted, expired, idle or lost. What is left in the engine is removed first, then it is gone. */
+/* The end of a session: deleted, expired, idle or lost. What is left in the engine is removed first, then it
+ * is gone. */
 #include <string.h>
 #include <time.h>
 
@@ -54,7 +55,9 @@ static void read_verdict(struct session *s, struct verdict *ret)
 {
 	pthread_mutex_lock(&s->lock);
 	*ret = (struct verdict){
-		.reason = xstrdup(s->doom ? s->doom : s->row.reason ? s->row.reason : "ended"),
+		.reason = xstrdup(s->doom         ? s->doom
+				  : s->row.reason ? s->row.reason
+						  : "ended"),
 		.detail = copy(s->doom_detail),
 		.actor = xstrdup(s->doom_actor ? s->doom_actor : "manager"),
 		.address = copy(s->doom_address),
@@ -107,11 +110,13 @@ static bool end_now(struct session *s)
 	begin_end(s, &v);
 	cut_off(s, strcmp(v.reason, "deleted") == 0 ? "the session was deleted" : "the sandbox is lost");
 	if (remove_remains(s, &e) < 0) {
-		LOG(LOG_WARN, "the engine has not removed a session yet", F("session", s->id), F("why", e.msg));
+		LOG(LOG_WARN, "the engine has not removed a session yet", F("session", s->id),
+		    F("why", e.msg));
 		return false;
 	}
 	struct audit_row audit = audit_of(&v.who, "session.delete", s->id, v.reason, "ok", v.detail);
-	if (session_move(s, SESSION_EV_REMOVED, NULL, NULL, &audit, &e) < 0) /* reconcile closes the row later */
+	if (session_move(s, SESSION_EV_REMOVED, NULL, NULL, &audit, &e) <
+	    0) /* reconcile closes the row later */
 		LOG(LOG_ERROR, "store refused the end of a session", F("session", s->id), F("why", e.msg));
 	sessions_leave(s->manager, s);
 	return true;
@@ -150,7 +155,8 @@ void session_end_if_due(struct session *s)
 static bool wait_gone(struct session *s, int64_t deadline)
 {
 	pthread_mutex_lock(&s->lock);
-	while (session_state_is_live(s->state) && clock_left_ms(deadline) > 0 && !atomic_load(&s->manager->quiet)) {
+	while (session_state_is_live(s->state) && clock_left_ms(deadline) > 0 &&
+	       !atomic_load(&s->manager->quiet)) {
 		int64_t until = MIN(deadline, clock_mono_ms() + SLICE_MS);
 		struct timespec t = { .tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000 };
 		pthread_cond_timedwait(&s->changed, &s->lock, &t);
@@ -160,7 +166,8 @@ static bool wait_gone(struct session *s, int64_t deadline)
 	return gone;
 }
 
-int sessions_delete(struct manager *m, const char *id, const struct caller *who, bool *ret_gone, struct err *e)
+int sessions_delete(struct manager *m, const char *id, const struct caller *who, bool *ret_gone,
+		    struct err *e)
 {
 	int64_t deadline = clock_mono_ms() + MANAGER_DELETE_TIMEOUT_MS;
 	_cleanup_(session_unref_cleanup_) struct session *s = sessions_peek(m, id);
@@ -174,7 +181,8 @@ int sessions_delete(struct manager *m, const char *id, const struct caller *who,
 	session_doom_locked(s, "deleted", NULL, who);
 	bool creating = s->state == SESSION_CREATING;
 	pthread_mutex_unlock(&s->lock);
-	/* What is promised from here on is stored first. A session that is being created has its row as such: it ends with berthd. */
+	/* What is promised from here on is stored first. A session that is being created has its row as such:
+	 * it ends with berthd. */
 	if (!creating) {
 		_cleanup_(verdict_clear) struct verdict v;
 		read_verdict(s, &v);

@@ -9,7 +9,7 @@
 
 #define BACKOFF_MIN_MS 100
 #define BACKOFF_MAX_MS 10000 /* Podman keeps two processes for 300 s after each exec: do not make many */
-#define YOUNG_MS 10000 /* a link that was lost so soon counts against the next one, which comes later, */
+#define YOUNG_MS 10000    /* a link that was lost so soon counts against the next one, which comes later, */
 #define YOUNG_MAX_MS 2000 /* by so much at most */
 
 static void until(int64_t mono_ms, struct timespec *ret)
@@ -40,7 +40,8 @@ static int refuse_locked(const struct session *s, struct err *e)
 		       s->row.reason ? s->row.reason : "ended");
 }
 
-/* Waits until there is a link, or it is this caller's turn to open one. 1: open, 0: your turn (connecting is set). */
+/* Waits until there is a link, or it is this caller's turn to open one. 1: open, 0: your turn (connecting is
+ * set). */
 static int wait_turn_locked(struct session *s, int64_t deadline, struct err *e)
 {
 	for (;;) {
@@ -77,7 +78,8 @@ static uint64_t next_generation(struct session *s)
 	return (uint64_t)g;
 }
 
-/* Takes its full time, whoever asks: an attempt that is given up costs the engine as much as one that succeeds. */
+/* Takes its full time, whoever asks: an attempt that is given up costs the engine as much as one that
+ * succeeds. */
 static int open_link(struct session *s, struct channel **ret, struct err *e)
 {
 	struct sandbox_kit kit;
@@ -131,7 +133,8 @@ int session_channel(struct session *s, int timeout_ms, struct channel **ret, str
 	set_link(s, c, r, e);
 	if (r < 0) {
 		LOG(LOG_WARN, "link failed", F("session", s->id), F("why", e->msg));
-		return r == -ERR_NOT_FOUND ? err_set(e, ERR_GONE, "session %s has lost its sandbox", s->id) : r;
+		return r == -ERR_NOT_FOUND ? err_set(e, ERR_GONE, "session %s has lost its sandbox", s->id)
+					   : r;
 	}
 	LOG(LOG_INFO, "link open", F("session", s->id), F("again", !first));
 	execs_resume(s, mine);

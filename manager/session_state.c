@@ -13,8 +13,8 @@ static const enum session_state moves[SESSION_STATE_COUNT_][SESSION_EVENT_COUNT_
 };
 
 static const char *const names[SESSION_STATE_COUNT_] = {
-	[SESSION_NONE] = "none",	 [SESSION_CREATING] = "creating", [SESSION_READY] = "ready",
-	[SESSION_PAUSED] = "paused",	 [SESSION_STOPPING] = "stopping", [SESSION_GONE] = "gone",
+	[SESSION_NONE] = "none",     [SESSION_CREATING] = "creating", [SESSION_READY] = "ready",
+	[SESSION_PAUSED] = "paused", [SESSION_STOPPING] = "stopping", [SESSION_GONE] = "gone",
 	[SESSION_FAILED] = "failed",
 };
 

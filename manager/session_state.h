@@ -21,7 +21,7 @@ enum session_event {
 	SESSION_EV_FAILED,   /* its sandbox could not be made */
 	SESSION_EV_PAUSE,
 	SESSION_EV_RESUME,
-	SESSION_EV_STOP,  /* deleted, expired, lost: its remains are being removed */
+	SESSION_EV_STOP,    /* deleted, expired, lost: its remains are being removed */
 	SESSION_EV_REMOVED, /* nothing of it is left in the engine */
 	SESSION_EVENT_COUNT_
 };

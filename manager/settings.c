@@ -406,4 +406,3 @@ int settings_load(int argc, char **argv, struct settings *ret, enum settings_act
 	free(l);
 	return rc;
 }
-

@@ -28,15 +28,15 @@ struct settings {
 	char *allowed_hosts; /* SANDBOX_ALLOWED_HOSTS: Host headers beyond the listen address and localhost */
 	char *allowed_origins; /* SANDBOX_ALLOWED_ORIGINS: none by default */
 	/* sessions */
-	char *image;           /* SANDBOX_IMAGE localhost/berth/sandbox:latest */
-	int64_t memory_mb;     /* ATLAS_SANDBOX_MEM 4g */
-	int64_t cpu_milli;     /* ATLAS_SANDBOX_CPUS 2 */
-	int64_t pids;          /* ATLAS_SANDBOX_PIDS 1024 */
-	int64_t ttl_s;         /* SANDBOX_TTL 3600 */
-	int64_t idle_s;        /* SANDBOX_IDLE 900 */
-	int64_t workspace_mb;  /* SANDBOX_WORKSPACE_MB 10240 */
-	char *workspace;       /* SANDBOX_WORKSPACE /workspace: where commands start */
-	int64_t max_sessions;  /* SANDBOX_MAX_SESSIONS 1000 */
+	char *image;          /* SANDBOX_IMAGE localhost/berth/sandbox:latest */
+	int64_t memory_mb;    /* ATLAS_SANDBOX_MEM 4g */
+	int64_t cpu_milli;    /* ATLAS_SANDBOX_CPUS 2 */
+	int64_t pids;         /* ATLAS_SANDBOX_PIDS 1024 */
+	int64_t ttl_s;        /* SANDBOX_TTL 3600 */
+	int64_t idle_s;       /* SANDBOX_IDLE 900 */
+	int64_t workspace_mb; /* SANDBOX_WORKSPACE_MB 10240 */
+	char *workspace;      /* SANDBOX_WORKSPACE /workspace: where commands start */
+	int64_t max_sessions; /* SANDBOX_MAX_SESSIONS 1000 */
 	/* commands */
 	int64_t default_timeout_s; /* SANDBOX_DEFAULT_TIMEOUT 120 */
 	int64_t max_timeout_s;     /* SANDBOX_MAX_TIMEOUT 1800 */
@@ -83,6 +83,5 @@ void settings_clear(struct settings *s);
 void settings_help(FILE *out);
 void settings_markdown(FILE *out);
 void settings_print(const struct settings *s, FILE *out);
-
 
 #endif

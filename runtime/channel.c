@@ -62,8 +62,8 @@ void channel_flush_locked(struct channel *c)
 	want_out_locked(c, c->control.len || c->data.len);
 }
 
-bool channel_queue_locked(struct channel *c, enum proto_type type, uint8_t aux, uint32_t job, const void *payload,
-			  size_t len)
+bool channel_queue_locked(struct channel *c, enum proto_type type, uint8_t aux, uint32_t job,
+			  const void *payload, size_t len)
 {
 	uint8_t head[PROTO_HEADER];
 	struct err e;
@@ -78,8 +78,8 @@ bool channel_queue_locked(struct channel *c, enum proto_type type, uint8_t aux, 
 	return true;
 }
 
-bool channel_send_locked(struct channel *c, enum proto_type type, uint8_t aux, uint32_t job, const void *payload,
-			 size_t len)
+bool channel_send_locked(struct channel *c, enum proto_type type, uint8_t aux, uint32_t job,
+			 const void *payload, size_t len)
 {
 	if (!channel_queue_locked(c, type, aux, job, payload, len))
 		return false;
@@ -116,7 +116,7 @@ void channel_fail_locked(struct channel *c, enum err_code code, const char *fmt,
 	(void)channels_watch(c, EPOLL_CTL_DEL, false);
 	stream_close(STEAL_PTR(c->stream));
 	struct job *j;
-	LIST_FOREACH(j, &c->jobs, entry)
+	LIST_FOREACH (j, &c->jobs, entry)
 		job_on_lost_locked(j);
 	pthread_cond_broadcast(&c->changed);
 }
@@ -158,7 +158,7 @@ void channel_destroy(struct channel *c)
 struct job *channel_find_job_locked(struct channel *c, uint32_t id)
 {
 	struct job *j;
-	LIST_FOREACH(j, &c->jobs, entry)
+	LIST_FOREACH (j, &c->jobs, entry)
 		if (j->id == id)
 			return j;
 	return NULL;
@@ -168,7 +168,8 @@ static bool on_hello(struct channel *c, const struct proto_frame *f)
 {
 	struct err e;
 	if (c->state != CHANNEL_GREETING || hello_decode(f, c->hello, &e) < 0) {
-		channel_fail_locked(c, ERR_SANDBOX, "%s", c->state == CHANNEL_GREETING ? e.msg : "a second hello");
+		channel_fail_locked(c, ERR_SANDBOX, "%s",
+				    c->state == CHANNEL_GREETING ? e.msg : "a second hello");
 		return true;
 	}
 	c->state = CHANNEL_OPEN;
@@ -183,7 +184,8 @@ static bool on_error(struct channel *c, const struct proto_frame *f)
 	while (proto_next(&cur, &field) > 0) {
 		if (field.tag != PROTO_F_DETAIL)
 			continue;
-		_cleanup_free_ char *text = utf8_escape((const char *)field.value, field.len, PROTO_DETAIL_MAX);
+		_cleanup_free_ char *text =
+			utf8_escape((const char *)field.value, field.len, PROTO_DETAIL_MAX);
 		channel_fail_locked(c, ERR_SANDBOX, "the agent refused the link: %s", text);
 		return true;
 	}
@@ -209,7 +211,7 @@ static bool on_link_window(struct channel *c, const struct proto_frame *f)
 		return false;
 	c->tx_window += more;
 	struct job *j;
-	LIST_FOREACH(j, &c->jobs, entry)
+	LIST_FOREACH (j, &c->jobs, entry)
 		if (j->tx_starved)
 			job_signal_locked(j);
 	return true;
@@ -320,8 +322,9 @@ static size_t take_frames(struct channel *c, const uint8_t *data, size_t len)
 		if (n < 0 || !on_frame(c, &f)) {
 			/* An engine's complaint arrives where a hello should: show it instead. */
 			channel_fail_locked(c, ERR_SANDBOX, "%s",
-					    c->state == CHANNEL_GREETING ? "the other side does not speak the protocol" :
-									   "the agent broke the protocol");
+					    c->state == CHANNEL_GREETING
+						    ? "the other side does not speak the protocol"
+						    : "the agent broke the protocol");
 			break;
 		}
 		used += (size_t)n;
@@ -359,7 +362,8 @@ static void on_readable(struct channel *c, uint8_t *chunk, size_t size)
 			return;
 		if (n <= 0) {
 			channel_fail_locked(c, ERR_SANDBOX,
-					    n ? "the link broke: %s" : "the link was closed by the other side",
+					    n ? "the link broke: %s"
+					      : "the link was closed by the other side",
 					    n ? strerrorname_np((int)-n) : "");
 			return;
 		}
@@ -475,8 +479,8 @@ static int list_locked(struct channel *c, const struct timespec *deadline, struc
 	return 0;
 }
 
-int channel_open(struct channels *cs, struct stream *s, uint64_t generation, int timeout_ms, struct channel **ret,
-		 struct hello *ret_hello, struct err *e)
+int channel_open(struct channels *cs, struct stream *s, uint64_t generation, int timeout_ms,
+		 struct channel **ret, struct hello *ret_hello, struct err *e)
 {
 	struct timespec deadline;
 	deadline_of(timeout_ms, &deadline);
@@ -490,7 +494,7 @@ int channel_open(struct channels *cs, struct stream *s, uint64_t generation, int
 		*ret_hello = *c->hello;
 	if (r < 0)
 		channel_fail_locked(c, e->code, "%s", e->msg); /* a late hello has nowhere to go any more */
-	free(STEAL_PTR(c->hello)); /* large, and there are many channels */
+	free(STEAL_PTR(c->hello));                             /* large, and there are many channels */
 	pthread_mutex_unlock(&c->lock);
 	if (r < 0)
 		return r;

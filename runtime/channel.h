@@ -18,8 +18,8 @@
 #include "runtime/stream.h"
 
 struct channels; /* the epoll thread */
-struct channel;	 /* one link */
-struct job;	 /* one job on it, as the manager sees it */
+struct channel;  /* one link */
+struct job;      /* one job on it, as the manager sees it */
 
 int channels_new(struct channels **ret, struct err *e) NODISCARD;
 void channels_free(struct channels *cs); /* every channel was closed before; ends the thread */
@@ -29,8 +29,8 @@ void channels_free(struct channels *cs); /* every channel was closed before; end
  * *ret_hello is filled. The channel has one reference, the caller's. ERR_SANDBOX with the stream's
  * complaint when the other side is no agent; ERR_TIMEOUT.
  */
-int channel_open(struct channels *cs, struct stream *s, uint64_t generation, int timeout_ms, struct channel **ret,
-		 struct hello *ret_hello, struct err *e) NODISCARD;
+int channel_open(struct channels *cs, struct stream *s, uint64_t generation, int timeout_ms,
+		 struct channel **ret, struct hello *ret_hello, struct err *e) NODISCARD;
 struct channel *channel_ref(struct channel *c) NODISCARD;
 void channel_unref(struct channel *c); /* the last one closes the link; takes NULL */
 DEFINE_CLEANUP(struct channel *, channel_unref)
@@ -85,8 +85,8 @@ int job_start(struct channel *c, const struct job_spec *spec, struct job **ret, 
 void job_go(struct job *j);
 uint32_t job_get_id(const struct job *j); /* its number at the agent, above 0 */
 /*
- * Takes up a job that the agent already has (channel_list), reading its output from these offsets; stdin may be
- * written on from info->stdin_bytes.
+ * Takes up a job that the agent already has (channel_list), reading its output from these offsets; stdin may
+ * be written on from info->stdin_bytes.
  */
 int job_attach(struct channel *c, const struct channel_job_info *info, bool split, uint64_t stdout_offset,
 	       uint64_t stderr_offset, struct job **ret, struct err *e) NODISCARD;
@@ -94,7 +94,8 @@ int job_attach(struct channel *c, const struct channel_job_info *info, bool spli
 bool job_is_on(struct job *j, const struct channel *c);
 /* Has its command been started, as far as the agent has said over this link? */
 bool job_is_started(struct job *j);
-void job_unref(struct job *j); /* a job without an end is not touched in the sandbox, but nobody reads it any more */
+void job_unref(
+	struct job *j); /* a job without an end is not touched in the sandbox, but nobody reads it any more */
 DEFINE_CLEANUP(struct job *, job_unref)
 
 enum job_event {
@@ -102,9 +103,9 @@ enum job_event {
 	JOB_OUTPUT,  /* bytes of stream `stream` */
 	JOB_GAP,     /* `gap_bytes` of stream `stream` are lost here */
 	JOB_END,     /* job_get_end() is filled; comes last, again and again */
-	JOB_LOST,    /* the link is lost, the job may go on: attach again later; comes last, again and again */
+	JOB_LOST, /* the link is lost, the job may go on: attach again later; comes last, again and again */
 	JOB_WRITABLE, /* stdin has credit again (after a job_write() that took less than all) */
-	JOB_HANGUP,  /* the client's socket was closed or broken (only when client_fd >= 0) */
+	JOB_HANGUP,   /* the client's socket was closed or broken (only when client_fd >= 0) */
 };
 struct job_output {
 	int stream; /* PROTO_STDOUT or PROTO_STDERR */

@@ -35,10 +35,10 @@ struct job {
 	TAILQ_HEAD(job_items, job_item) items;
 	struct job_item *taken; /* the reader's: what it was given last */
 	unsigned gaps_queued;
-	uint64_t rx_window[3];	/* bytes the agent may still send on each stream */
-	uint64_t rx_consumed[3];/* read by the reader, credit not given back yet */
-	uint64_t tx_window;	/* bytes of stdin we may send */
-	bool tx_starved;	/* a job_write() took less than all; tell when there is credit */
+	uint64_t rx_window[3];   /* bytes the agent may still send on each stream */
+	uint64_t rx_consumed[3]; /* read by the reader, credit not given back yet */
+	uint64_t tx_window;      /* bytes of stdin we may send */
+	bool tx_starved;         /* a job_write() took less than all; tell when there is credit */
 	bool stdin_closed, started, ended, lost;
 	struct job_end end;
 
@@ -61,14 +61,14 @@ struct channel {
 	pthread_cond_t changed;
 	struct stream *stream; /* NULL once closed */
 	enum channel_state state;
-	struct err why; /* of CHANNEL_CLOSED */
-	struct hello *hello;  /* NULL once channel_open() has handed it out */
-	struct buf in;	      /* bytes not yet a whole frame */
-	struct buf control;   /* frames to be sent first */
-	struct buf data;      /* DATA frames, at most the link's window */
-	size_t data_cut;      /* bytes of data's first frame still to be sent, when it was cut */
-	bool wants_out;	      /* EPOLLOUT is asked for */
-	bool hungry;	      /* the epoll thread's: more may be had at once: reading stopped for the others' sake */
+	struct err why;      /* of CHANNEL_CLOSED */
+	struct hello *hello; /* NULL once channel_open() has handed it out */
+	struct buf in;       /* bytes not yet a whole frame */
+	struct buf control;  /* frames to be sent first */
+	struct buf data;     /* DATA frames, at most the link's window */
+	size_t data_cut;     /* bytes of data's first frame still to be sent, when it was cut */
+	bool wants_out;      /* EPOLLOUT is asked for */
+	bool hungry; /* the epoll thread's: more may be had at once: reading stopped for the others' sake */
 	uint64_t tx_window;   /* link credit we hold */
 	uint64_t rx_window;   /* link credit the agent holds */
 	uint64_t rx_returned; /* received, link credit not given back yet */
@@ -84,12 +84,13 @@ struct channel {
 
 /* All with c->lock held. */
 
-/* Queues a frame that goes out with the next one, after a second at the latest. False when the link is lost. */
-bool channel_queue_locked(struct channel *c, enum proto_type type, uint8_t aux, uint32_t job, const void *payload,
-			  size_t len);
+/* Queues a frame that goes out with the next one, after a second at the latest. False when the link is lost.
+ */
+bool channel_queue_locked(struct channel *c, enum proto_type type, uint8_t aux, uint32_t job,
+			  const void *payload, size_t len);
 /* Queues a control frame with these payload bytes and sends what can be sent. False when the link is lost. */
-bool channel_send_locked(struct channel *c, enum proto_type type, uint8_t aux, uint32_t job, const void *payload,
-			 size_t len);
+bool channel_send_locked(struct channel *c, enum proto_type type, uint8_t aux, uint32_t job,
+			 const void *payload, size_t len);
 /* The same with one integer field. */
 bool channel_send_u64_locked(struct channel *c, enum proto_type type, uint8_t aux, uint32_t job, uint16_t tag,
 			     uint64_t value);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The one thread that owns all links: their events, their seconds, the callbacks of their jobs, their memory. */
+/* The one thread that owns all links: their events, their seconds, the callbacks of their jobs, their memory.
+ */
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -110,7 +111,7 @@ static void each(struct channels *cs, void (*fn)(struct channels *, struct chann
 {
 	struct channel *c;
 	pthread_mutex_lock(&cs->lock);
-	LIST_FOREACH(c, &cs->open, entry)
+	LIST_FOREACH (c, &cs->open, entry)
 		fn(cs, c);
 	pthread_mutex_unlock(&cs->lock);
 }
@@ -143,7 +144,8 @@ static void *channels_main(void *arg)
 	struct epoll_event events[EVENTS];
 	int64_t next_tick = clock_mono_ms() + TICK_MS;
 	while (!atomic_load(&cs->stop)) {
-		int n = epoll_wait(cs->epoll_fd, events, EVENTS, cs->hungry ? 0 : (int)clock_left_ms(next_tick));
+		int n = epoll_wait(cs->epoll_fd, events, EVENTS,
+				   cs->hungry ? 0 : (int)clock_left_ms(next_tick));
 		bool again = cs->hungry;
 		cs->hungry = false;
 		for (int i = 0; i < n; i++)

@@ -76,7 +76,8 @@ static int fill(const struct sandbox_kit *kit, const char *volume, struct err *e
 {
 	char ref[ENGINE_NAME_SIZE], id[ENGINE_ID_SIZE];
 	delivery_image_ref(ref);
-	const struct engine_label labels[] = { { SANDBOX_LABEL_INSTANCE, kit->instance }, { SANDBOX_LABEL_ROLE, "helper" } };
+	const struct engine_label labels[] = { { SANDBOX_LABEL_INSTANCE, kit->instance },
+					       { SANDBOX_LABEL_ROLE, "helper" } };
 	const struct engine_mount mount = { .source = volume, .target = "/.berth", .copy_up = true };
 	const struct engine_container_spec spec = {
 		.name = volume,
@@ -104,8 +105,8 @@ static int fill(const struct sandbox_kit *kit, const char *volume, struct err *e
 	return r < 0 ? r : removed;
 }
 
-int delivery_ensure(const struct sandbox_kit *kit, const char *current, bool again, char ret_volume[ENGINE_NAME_SIZE],
-		    struct err *e)
+int delivery_ensure(const struct sandbox_kit *kit, const char *current, bool again,
+		    char ret_volume[ENGINE_NAME_SIZE], struct err *e)
 {
 	int r = ensure_image(kit, e);
 	if (r < 0)
@@ -116,8 +117,11 @@ int delivery_ensure(const struct sandbox_kit *kit, const char *current, bool aga
 	}
 	char name[ENGINE_NAME_SIZE];
 	new_volume_name(name);
-	const struct engine_label labels[] = { { SANDBOX_LABEL_INSTANCE, kit->instance }, { SANDBOX_LABEL_ROLE, "agent" } };
-	const struct engine_volume_spec spec = { .name = name, .labels = labels, .label_count = ARRAY_LEN(labels) };
+	const struct engine_label labels[] = { { SANDBOX_LABEL_INSTANCE, kit->instance },
+					       { SANDBOX_LABEL_ROLE, "agent" } };
+	const struct engine_volume_spec spec = { .name = name,
+						 .labels = labels,
+						 .label_count = ARRAY_LEN(labels) };
 	r = engine_volume_create(kit->engine, &spec, e);
 	if (r == 0)
 		r = fill(kit, name, e);
@@ -135,8 +139,8 @@ bool delivery_is_lost(const struct sandbox_kit *kit)
 	_cleanup_free_ struct engine_item *items = NULL;
 	size_t count = 0;
 	struct err ignored; /* an engine that does not answer has lost nothing yet */
-	if (engine_volume_list(kit->engine, SANDBOX_LABEL_INSTANCE, kit->instance, SANDBOX_LABEL_ROLE, &items, &count,
-			       &ignored) < 0)
+	if (engine_volume_list(kit->engine, SANDBOX_LABEL_INSTANCE, kit->instance, SANDBOX_LABEL_ROLE, &items,
+			       &count, &ignored) < 0)
 		return false;
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(items[i].name, kit->agent_volume) == 0)
@@ -149,8 +153,8 @@ void delivery_clean(const struct sandbox_kit *kit, const char *current)
 	_cleanup_free_ struct engine_item *items = NULL;
 	size_t count = 0;
 	struct err ignored; /* a volume in use is refused, and comes up again at the next start */
-	if (engine_volume_list(kit->engine, SANDBOX_LABEL_INSTANCE, kit->instance, SANDBOX_LABEL_ROLE, &items, &count,
-			       &ignored) < 0)
+	if (engine_volume_list(kit->engine, SANDBOX_LABEL_INSTANCE, kit->instance, SANDBOX_LABEL_ROLE, &items,
+			       &count, &ignored) < 0)
 		return;
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(items[i].sandbox, "agent") == 0 && strcmp(items[i].name, current) != 0)

@@ -14,14 +14,15 @@
 void delivery_image_ref(char ret[ENGINE_NAME_SIZE]);
 
 /*
- * Makes sure that image and volume are there. current: the volume recorded before, NULL if none. It is kept when it is of
- * this build and `again` is false; otherwise a new one is made, filled by running the agent once from it,
- * and proved by the build id in that agent's hello. kit->agent_volume is ignored.
+ * Makes sure that image and volume are there. current: the volume recorded before, NULL if none. It is kept
+ * when it is of this build and `again` is false; otherwise a new one is made, filled by running the agent
+ * once from it, and proved by the build id in that agent's hello. kit->agent_volume is ignored.
  */
-int delivery_ensure(const struct sandbox_kit *kit, const char *current, bool again, char ret_volume[ENGINE_NAME_SIZE],
-		    struct err *e) NODISCARD;
+int delivery_ensure(const struct sandbox_kit *kit, const char *current, bool again,
+		    char ret_volume[ENGINE_NAME_SIZE], struct err *e) NODISCARD;
 
-/* Is the kit's volume gone? An engine then makes an empty one, without our labels, for the next container that names it. */
+/* Is the kit's volume gone? An engine then makes an empty one, without our labels, for the next container
+ * that names it. */
 bool delivery_is_lost(const struct sandbox_kit *kit);
 
 /* Removes volumes of other builds that no container has any more. */

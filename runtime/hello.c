@@ -134,7 +134,8 @@ int hello_decode(const struct proto_frame *frame, struct hello *ret, struct err 
 	int more;
 	while ((more = proto_next(&c, &f)) > 0)
 		if (!take_field(&f, &h, &seen))
-			return err_set(e, ERR_SANDBOX, "the agent's hello has a broken field (tag %u)", f.tag);
+			return err_set(e, ERR_SANDBOX, "the agent's hello has a broken field (tag %u)",
+				       f.tag);
 	if (more < 0)
 		return err_set(e, ERR_SANDBOX, "the agent's hello is broken");
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)

@@ -16,7 +16,7 @@
 struct hello_mount {
 	char path[256], fstype[32];
 	uint64_t size_bytes, inodes;
-	unsigned flags;	 /* PROTO_MOUNT_* */
+	unsigned flags;  /* PROTO_MOUNT_* */
 	int write_errno; /* 0: a file could be made in it */
 };
 

@@ -72,7 +72,8 @@ static bool on_data(struct job *j, const struct proto_frame *f)
 static bool on_gap(struct job *j, const struct proto_frame *f)
 {
 	uint64_t bytes = 0;
-	if (f->aux == PROTO_STDIN || proto_find_u64(f, PROTO_F_BYTES, &bytes) < 0 || !bytes || bytes > INT64_MAX || j->ended)
+	if (f->aux == PROTO_STDIN || proto_find_u64(f, PROTO_F_BYTES, &bytes) < 0 || !bytes ||
+	    bytes > INT64_MAX || j->ended)
 		return false;
 	/* A gap costs no credit, so their number is what bounds the memory that a hostile agent can take. */
 	if (++j->gaps_queued > GAPS_MAX)
@@ -84,7 +85,8 @@ static bool on_gap(struct job *j, const struct proto_frame *f)
 static bool on_window(struct job *j, const struct proto_frame *f)
 {
 	uint64_t more = 0;
-	if (f->aux != PROTO_STDIN || proto_find_u64(f, PROTO_F_BYTES, &more) < 0 || more > PROTO_JOB_WINDOW - j->tx_window)
+	if (f->aux != PROTO_STDIN || proto_find_u64(f, PROTO_F_BYTES, &more) < 0 ||
+	    more > PROTO_JOB_WINDOW - j->tx_window)
 		return false;
 	j->tx_window += more;
 	if (j->tx_starved)
@@ -102,7 +104,8 @@ static bool on_end(struct job *j, const struct proto_frame *f)
 	struct proto_exit x;
 	if (proto_exit_decode(f, &x) < 0)
 		return false;
-	_cleanup_free_ char *detail = utf8_escape(x.detail.at ? x.detail.at : "", x.detail.len, PROTO_DETAIL_MAX - 4);
+	_cleanup_free_ char *detail =
+		utf8_escape(x.detail.at ? x.detail.at : "", x.detail.len, PROTO_DETAIL_MAX - 4);
 	j->end = (struct job_end){
 		.reason = x.reason,
 		.code = x.code,
@@ -298,7 +301,8 @@ int job_start(struct channel *c, const struct job_spec *spec, struct job **ret, 
 {
 	size_t len = spec_size(spec);
 	if (len > PROTO_SPEC_MAX)
-		return err_set(e, ERR_TOO_LARGE, "command, arguments and environment are over %d bytes", PROTO_SPEC_MAX);
+		return err_set(e, ERR_TOO_LARGE, "command, arguments and environment are over %d bytes",
+			       PROTO_SPEC_MAX);
 	_cleanup_free_ uint8_t *room = xcalloc(1, len);
 	encode_spec(spec, room, len);
 	struct job *j = NULL;
@@ -333,8 +337,8 @@ int job_attach(struct channel *c, const struct channel_job_info *info, bool spli
 	j->linked = true;
 	LIST_INSERT_HEAD(&c->jobs, j, entry);
 	bool ok = channel_send_u64_locked(c, PROTO_ATTACH, PROTO_STDIN, j->id, PROTO_F_BYTES, 0) &&
-		  (!split ||
-		   channel_send_u64_locked(c, PROTO_ATTACH, PROTO_STDERR, j->id, PROTO_F_BYTES, stderr_offset)) &&
+		  (!split || channel_send_u64_locked(c, PROTO_ATTACH, PROTO_STDERR, j->id, PROTO_F_BYTES,
+						     stderr_offset)) &&
 		  channel_send_u64_locked(c, PROTO_ATTACH, PROTO_STDOUT, j->id, PROTO_F_BYTES, stdout_offset);
 	if (!ok)
 		r = lost(c, e);
@@ -447,10 +451,12 @@ int job_write(struct job *j, const void *bytes, size_t len, size_t *ret_taken, s
 	else if (j->stdin_closed || j->ended)
 		r = err_set(e, ERR_CONFLICT, "the command's stdin is closed");
 	while (r == 0 && taken < len && j->tx_window && c->tx_window) {
-		size_t piece = MIN(MIN(len - taken, (size_t)PROTO_PAYLOAD_MAX), MIN(j->tx_window, c->tx_window));
+		size_t piece =
+			MIN(MIN(len - taken, (size_t)PROTO_PAYLOAD_MAX), MIN(j->tx_window, c->tx_window));
 		j->tx_window -= piece;
 		c->tx_window -= piece;
-		if (!channel_send_locked(c, PROTO_DATA, PROTO_STDIN, j->id, (const char *)bytes + taken, piece))
+		if (!channel_send_locked(c, PROTO_DATA, PROTO_STDIN, j->id, (const char *)bytes + taken,
+					 piece))
 			r = lost(c, e);
 		else
 			taken += piece;
@@ -485,7 +491,8 @@ void job_cancel(struct job *j, int grace_ms)
 	channel_cancel_job(j->channel, j->id, grace_ms);
 }
 
-/* Nobody waits for it, and each write is a pass through the engine's relay: a START that needs the place takes it along. */
+/* Nobody waits for it, and each write is a pass through the engine's relay: a START that needs the place
+ * takes it along. */
 void job_forget(struct job *j)
 {
 	pthread_mutex_lock(&j->channel->lock);

@@ -21,13 +21,17 @@ static void container_name(const char *id, const char *suffix, char ret[ENGINE_N
 	snprintf(ret, ENGINE_NAME_SIZE, "berth-%s%s", id, suffix);
 }
 
-#define LABELS(kit, sandbox_id, role)                                                              \
-	{ { SANDBOX_LABEL_INSTANCE, (kit)->instance }, { SANDBOX_LABEL_ID, (sandbox_id) }, \
-	  { SANDBOX_LABEL_ROLE, (role) } }
+#define LABELS(kit, sandbox_id, role)                                                            \
+	{                                                                                        \
+		{ SANDBOX_LABEL_INSTANCE, (kit)->instance }, { SANDBOX_LABEL_ID, (sandbox_id) }, \
+		{                                                                                \
+			SANDBOX_LABEL_ROLE, (role)                                               \
+		}                                                                                \
+	}
 
 /*
- * A fresh volume belongs to root on Docker. A container of the agent's image, made with the volume at /workspace and
- * never started, has the engine copy that directory's owner and mode into it.
+ * A fresh volume belongs to root on Docker. A container of the agent's image, made with the volume at
+ * /workspace and never started, has the engine copy that directory's owner and mode into it.
  */
 static int own_workspace(const struct sandbox_kit *kit, const char *id, const char *volume, struct err *e)
 {
@@ -57,7 +61,8 @@ static int own_workspace(const struct sandbox_kit *kit, const char *id, const ch
 	return r < 0 ? r : engine_container_remove(kit->engine, container, CLEANUP_TIMEOUT_MS, e);
 }
 
-static int make_place(const struct sandbox_kit *kit, const char *id, const struct sandbox_place *p, struct err *e)
+static int make_place(const struct sandbox_kit *kit, const char *id, const struct sandbox_place *p,
+		      struct err *e)
 {
 	char name[ENGINE_NAME_SIZE];
 	volume_name(id, p->suffix, name);
@@ -109,8 +114,8 @@ static int make_container(const struct sandbox_kit *kit, const struct sandbox_sp
 	return engine_container_create(kit->engine, &spec, ret_id, e);
 }
 
-static int build(const struct sandbox_kit *kit, const struct sandbox_spec *spec, int64_t deadline, struct sandbox *box,
-		 struct err *e)
+static int build(const struct sandbox_kit *kit, const struct sandbox_spec *spec, int64_t deadline,
+		 struct sandbox *box, struct err *e)
 {
 	struct sandbox_places ps;
 	int r = sandbox_divide(spec, &ps, e);
@@ -121,7 +126,8 @@ static int build(const struct sandbox_kit *kit, const struct sandbox_spec *spec,
 	if (r == 0)
 		r = engine_container_start(kit->engine, box->container, e);
 	if (r == 0)
-		r = sandbox_connect(kit, box->container, 1, (int)clock_left_ms(deadline), &box->channel, &box->hello, e);
+		r = sandbox_connect(kit, box->container, 1, (int)clock_left_ms(deadline), &box->channel,
+				    &box->hello, e);
 	uint8_t build_id[AGENT_BUILD_SIZE];
 	agent_image_build(build_id);
 	if (r == 0 && memcmp(box->hello.build, build_id, sizeof(build_id)) != 0)
@@ -129,15 +135,16 @@ static int build(const struct sandbox_kit *kit, const struct sandbox_spec *spec,
 	return r == 0 ? sandbox_verify(spec, &box->hello, e) : r;
 }
 
-int sandbox_create(const struct sandbox_kit *kit, const struct sandbox_spec *spec, int timeout_ms, struct sandbox *ret,
-		   struct err *e)
+int sandbox_create(const struct sandbox_kit *kit, const struct sandbox_spec *spec, int timeout_ms,
+		   struct sandbox *ret, struct err *e)
 {
 	struct sandbox box = { 0 };
 	int r = build(kit, spec, clock_mono_ms() + timeout_ms, &box, e);
 	if (r < 0) {
 		struct err ignored; /* what is left is found by its label later */
 		channel_unref(box.channel);
-		(void)!sandbox_destroy(kit, spec->id, box.container[0] ? box.container : NULL, CLEANUP_TIMEOUT_MS, &ignored);
+		(void)!sandbox_destroy(kit, spec->id, box.container[0] ? box.container : NULL,
+				       CLEANUP_TIMEOUT_MS, &ignored);
 		return r;
 	}
 	*ret = box;
@@ -171,7 +178,8 @@ int sandbox_connect(const struct sandbox_kit *kit, const char *container, uint64
 	struct stream *s = NULL;
 	int r = engine_exec_open(kit->engine, container, argv, SANDBOX_BRIDGE_UID, SANDBOX_BRIDGE_UID, &s, e);
 	if (r == 0)
-		r = channel_open(kit->channels, s, generation, MIN(timeout_ms, BRIDGE_TIMEOUT_MS), ret, ret_hello, e);
+		r = channel_open(kit->channels, s, generation, MIN(timeout_ms, BRIDGE_TIMEOUT_MS), ret,
+				 ret_hello, e);
 	struct err ignored; /* it matters at the end of the sandbox only, and to some engines */
 	if (r == 0 && generation > 1)
 		(void)!engine_container_recount(kit->engine, container, &ignored);
@@ -183,7 +191,8 @@ static int remove_containers(const struct sandbox_kit *kit, const char *id, int6
 {
 	_cleanup_free_ struct engine_item *items = NULL;
 	size_t count = 0;
-	int r = engine_container_list(kit->engine, SANDBOX_LABEL_ID, id, SANDBOX_LABEL_ROLE, &items, &count, e);
+	int r = engine_container_list(kit->engine, SANDBOX_LABEL_ID, id, SANDBOX_LABEL_ROLE, &items, &count,
+				      e);
 	for (size_t i = 0; r == 0 && i < count; i++)
 		r = engine_container_remove(kit->engine, items[i].id, (int)clock_left_ms(deadline), e);
 	return r;

@@ -11,7 +11,7 @@
 #include "runtime/channel.h"
 #include "runtime/engine/engine.h"
 
-#define SANDBOX_UID 10001	 /* of jobs; SANDBOX_BRIDGE_UID of the bridge, which no job can become */
+#define SANDBOX_UID 10001 /* of jobs; SANDBOX_BRIDGE_UID of the bridge, which no job can become */
 #define SANDBOX_BRIDGE_UID 10002
 #define SANDBOX_WORKSPACE "/workspace"
 #define SANDBOX_HOME "/home/sandbox"
@@ -23,28 +23,28 @@
 struct sandbox_kit {
 	struct engine *engine;
 	struct channels *channels;
-	const char *instance;	  /* value of SANDBOX_LABEL_INSTANCE */
+	const char *instance;                /* value of SANDBOX_LABEL_INSTANCE */
 	char agent_volume[ENGINE_NAME_SIZE]; /* by delivery_ensure() */
 };
 
 enum workspace_kind { WORKSPACE_VOLUME, WORKSPACE_TMPFS };
 
 struct sandbox_spec {
-	const char *id;	   /* value of SANDBOX_LABEL_ID, and part of the names */
+	const char *id;    /* value of SANDBOX_LABEL_ID, and part of the names */
 	const char *image; /* the engine's id of it */
 	int64_t memory_bytes, cpu_milli, pids;
 	const char *network; /* "none" or a network's name */
 	const char *runtime; /* NULL: the engine's default */
 	enum workspace_kind workspace;
-	int64_t workspace_bytes; /* of a tmpfs */
+	int64_t workspace_bytes;          /* of a tmpfs */
 	const char *const *image_volumes; /* paths of the image's VOLUME lines, NULL-terminated; NULL: none */
 };
 
 /* ---- the writable places: pure ---- */
 
 struct sandbox_place {
-	const char *path;	    /* borrowed from the spec or a constant */
-	char suffix[12];	    /* of its volume's name */
+	const char *path;           /* borrowed from the spec or a constant */
+	char suffix[12];            /* of its volume's name */
 	int64_t size_bytes, inodes; /* 0: a plain volume, bounded by the disk only */
 };
 #define SANDBOX_PLACES_MAX 16
@@ -54,9 +54,10 @@ struct sandbox_places {
 };
 
 /*
- * Divides the memory: the sum of sizes and of inodes (SANDBOX_INODE_BYTES each) and the SANDBOX_RESERVE_BYTES for the
- * agent and one engine exec stay below spec->memory_bytes. Each VOLUME of the image becomes a small tmpfs, since engines
- * make anonymous volumes without a bound of it. ERR_INVALID with the field limits.memory_mb, workspace.size_mb or image.
+ * Divides the memory: the sum of sizes and of inodes (SANDBOX_INODE_BYTES each) and the SANDBOX_RESERVE_BYTES
+ * for the agent and one engine exec stay below spec->memory_bytes. Each VOLUME of the image becomes a small
+ * tmpfs, since engines make anonymous volumes without a bound of it. ERR_INVALID with the field
+ * limits.memory_mb, workspace.size_mb or image.
  */
 #define SANDBOX_INODE_BYTES 1280
 #define SANDBOX_RESERVE_BYTES (32ll << 20)
@@ -78,19 +79,20 @@ struct sandbox {
  * behind on failure, as far as the engine answers.
  * Tell apart: ERR_NOT_FOUND (image), ERR_SANDBOX (no agent or not as asked), the engine's.
  */
-int sandbox_create(const struct sandbox_kit *kit, const struct sandbox_spec *spec, int timeout_ms, struct sandbox *ret,
-		   struct err *e) NODISCARD;
+int sandbox_create(const struct sandbox_kit *kit, const struct sandbox_spec *spec, int timeout_ms,
+		   struct sandbox *ret, struct err *e) NODISCARD;
 
 /*
- * Opens a new link to a sandbox that runs. generation must be above every earlier one. ERR_NOT_FOUND: the container is
- * gone or does not run; ERR_CONFLICT: it is paused; ERR_SANDBOX, ERR_TIMEOUT, ERR_UNAVAILABLE: try again later.
+ * Opens a new link to a sandbox that runs. generation must be above every earlier one. ERR_NOT_FOUND: the
+ * container is gone or does not run; ERR_CONFLICT: it is paused; ERR_SANDBOX, ERR_TIMEOUT, ERR_UNAVAILABLE:
+ * try again later.
  */
 int sandbox_connect(const struct sandbox_kit *kit, const char *container, uint64_t generation, int timeout_ms,
 		    struct channel **ret, struct hello *ret_hello, struct err *e) NODISCARD;
 
 /*
- * Removes the container (container may be NULL: it is looked for by label) and all volumes of a sandbox. What is absent is
- * success. ERR_TIMEOUT when the engine needs longer: call again.
+ * Removes the container (container may be NULL: it is looked for by label) and all volumes of a sandbox. What
+ * is absent is success. ERR_TIMEOUT when the engine needs longer: call again.
  */
 int sandbox_destroy(const struct sandbox_kit *kit, const char *id, const char *container, int timeout_ms,
 		    struct err *e) NODISCARD;

@@ -58,7 +58,8 @@ static int add_fixed(const struct sandbox_spec *spec, struct sandbox_places *ps,
 			continue;
 		/* A mount point that a job could move away is none. */
 		if (is_nested(ps, *v))
-			return err_field(e, "image", "has the volume %.100s below or above another writable place", *v);
+			return err_field(e, "image",
+					 "has the volume %.100s below or above another writable place", *v);
 		if (ps->count == SANDBOX_PLACES_MAX)
 			return err_field(e, "image", "has more than %d volumes",
 					 SANDBOX_PLACES_MAX - (int)ARRAY_LEN(at_4g) - 1);
@@ -74,7 +75,8 @@ static int not_enough(const struct sandbox_spec *spec, const struct sandbox_plac
 	if (cost(&ps->at[ARRAY_LEN(at_4g)]) > 0)
 		return err_field(e, "workspace.size_mb",
 				 "a tmpfs workspace counts as memory: %lld MB do not fit into %lld MB",
-				 (long long)(spec->workspace_bytes / MIB), (long long)(spec->memory_bytes / MIB));
+				 (long long)(spec->workspace_bytes / MIB),
+				 (long long)(spec->memory_bytes / MIB));
 	return err_field(e, "limits.memory_mb", "is too little for the sandbox's places in memory");
 }
 
@@ -101,8 +103,8 @@ int sandbox_divide(const struct sandbox_spec *spec, struct sandbox_places *ret, 
 
 static int differs(struct err *e, const char *what, uint64_t is, uint64_t asked)
 {
-	return err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s is %llu, not %llu", what, (unsigned long long)is,
-		       (unsigned long long)asked);
+	return err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s is %llu, not %llu", what,
+		       (unsigned long long)is, (unsigned long long)asked);
 }
 
 static int verify_numbers(const struct sandbox_spec *spec, const struct hello *h, struct err *e)
@@ -152,19 +154,23 @@ static int verify_place(const struct sandbox_place *p, const struct hello *h, st
 {
 	const struct hello_mount *m = find_mount(h, p->path);
 	if (!m)
-		return err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s is not a writable mount", p->path);
+		return err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s is not a writable mount",
+			       p->path);
 	if (m->write_errno)
-		return err_sys(e, ERR_SANDBOX, m->write_errno, "the sandbox is not as asked: a test write in %s failed", p->path);
+		return err_sys(e, ERR_SANDBOX, m->write_errno,
+			       "the sandbox is not as asked: a test write in %s failed", p->path);
 	if (!p->size_bytes)
 		return 0;
 	if (strcmp(m->fstype, "tmpfs") != 0)
-		return err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s is a %s, not a tmpfs", p->path, m->fstype);
+		return err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s is a %s, not a tmpfs",
+			       p->path, m->fstype);
 	if (m->size_bytes != (uint64_t)p->size_bytes)
 		return differs(e, p->path, m->size_bytes, (uint64_t)p->size_bytes);
 	if (m->inodes != (uint64_t)p->inodes)
 		return differs(e, p->path, m->inodes, (uint64_t)p->inodes);
 	if ((m->flags & (PROTO_MOUNT_NOSUID | PROTO_MOUNT_NODEV)) != (PROTO_MOUNT_NOSUID | PROTO_MOUNT_NODEV))
-		return err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s lacks nosuid or nodev", p->path);
+		return err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s lacks nosuid or nodev",
+			       p->path);
 	return 0;
 }
 
@@ -176,7 +182,8 @@ static int verify_mounts(const struct sandbox_spec *spec, const struct hello *h,
 		r = verify_place(&ps.at[i], h, e);
 	for (size_t i = 0; r == 0 && i < h->mount_count; i++)
 		if (!find_place(&ps, h->mounts[i].path) && h->mounts[i].write_errno == 0)
-			r = err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s can be written", h->mounts[i].path);
+			r = err_set(e, ERR_SANDBOX, "the sandbox is not as asked: %s can be written",
+				    h->mounts[i].path);
 	return r;
 }
 
@@ -186,7 +193,8 @@ static int verify_network(const struct sandbox_spec *spec, const struct hello *h
 		return 0;
 	for (size_t i = 0; i < h->interface_count; i++)
 		if (strcmp(h->interfaces[i], "lo") != 0)
-			return err_set(e, ERR_SANDBOX, "the sandbox is not as asked: it has the network interface %s",
+			return err_set(e, ERR_SANDBOX,
+				       "the sandbox is not as asked: it has the network interface %s",
 				       h->interfaces[i]);
 	return 0;
 }

@@ -17,7 +17,8 @@ struct stream_ops {
 	ssize_t (*read)(struct stream *s, void *bytes, size_t size);
 	/* Bytes taken, at least one; -EAGAIN; another -errno when it is broken. */
 	ssize_t (*write)(struct stream *s, const void *bytes, size_t len);
-	/* What the other side said outside the stream, for an error message ("exec failed: no such file"); "" if nothing. */
+	/* What the other side said outside the stream, for an error message ("exec failed: no such file"); ""
+	 * if nothing. */
 	const char *(*complaint)(struct stream *s);
 	void (*close)(struct stream *s); /* closes and frees */
 };

@@ -61,8 +61,9 @@ static int explain_miss(struct store_db *d, struct store_ticket *t, struct err *
 /* The id keeps its place outside the list: a change of it would have SQLite look through all its execs. */
 static int apply_update(struct store_db *d, struct store_ticket *t, struct err *e)
 {
-	static const char sql[] = "UPDATE session SET (state" STORE_SESSION_MORE(
-		STORE_NAME) ") = (?2" STORE_SESSION_MORE(STORE_SET) ") WHERE id = ?1 AND state = coalesce(?, state)";
+	static const char sql[] =
+		"UPDATE session SET (state" STORE_SESSION_MORE(STORE_NAME) ") = (?2" STORE_SESSION_MORE(
+			STORE_SET) ") WHERE id = ?1 AND state = coalesce(?, state)";
 	sqlite3_stmt *stmt = NULL;
 	if (store_db_prepare(d, sql, &stmt, e) < 0)
 		return -(int)e->code;

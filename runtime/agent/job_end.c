@@ -28,12 +28,13 @@ static bool read_record(struct watch *pipe, void *record, size_t size, ssize_t *
 }
 
 /*
- * From its last steps before execve on, the command can be traced by its neighbours, who can write here, too. What
- * makes no sense must not reach the manager, which takes a senseless end for a broken agent.
+ * From its last steps before execve on, the command can be traced by its neighbours, who can write here, too.
+ * What makes no sense must not reach the manager, which takes a senseless end for a broken agent.
  */
 static void check_failure(struct supervisor_failure *f, ssize_t size)
 {
-	if (size != sizeof(*f) || f->step < STEP_SPEC || f->step > STEP_EXEC || f->sys < 1 || f->sys > ERRNO_MAX)
+	if (size != sizeof(*f) || f->step < STEP_SPEC || f->step > STEP_EXEC || f->sys < 1 ||
+	    f->sys > ERRNO_MAX)
 		*f = (struct supervisor_failure){ STEP_EXEC, EIO };
 }
 

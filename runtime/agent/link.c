@@ -244,8 +244,9 @@ static void emit_control(struct links *ls)
 }
 
 /*
- * Each write is a pass through the engine's relay and two of its processes, which costs more than all that PID 1 does
- * for a short command. So what says that it started, and that its output ended, goes along with its end.
+ * Each write is a pass through the engine's relay and two of its processes, which costs more than all that
+ * PID 1 does for a short command. So what says that it started, and that its output ended, goes along with
+ * its end.
  */
 static bool can_wait(struct links *ls)
 {

@@ -37,7 +37,8 @@ struct links {
 	struct watch socket; /* fd -1: none */
 	bool blocked;        /* the socket takes no more for now */
 	int64_t heard_ms, told_ms;
-	int64_t held_ms; /* until when frames that are not urgent wait for others; LOOP_NEVER: there are none */
+	int64_t held_ms; /* until when frames that are not urgent wait for others; LOOP_NEVER: there are none
+			  */
 	uint64_t credit, owed; /* of the manager's DATA, for the whole link */
 	uint64_t pongs[LINK_PONGS_MAX];
 	unsigned pong_count;

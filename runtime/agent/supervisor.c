@@ -36,8 +36,8 @@ static uint64_t micros(const struct timeval *t)
 }
 
 /*
- * A child that calls PTRACE_TRACEME makes us its tracer, and wait4() tells its stops, which are no end. It is let
- * go with the signal that stopped it; SIGTRAP is the kernel's own, for its execve (ptrace(2)).
+ * A child that calls PTRACE_TRACEME makes us its tracer, and wait4() tells its stops, which are no end. It is
+ * let go with the signal that stopped it; SIGTRAP is the kernel's own, for its execve (ptrace(2)).
  */
 static bool is_stop(pid_t pid, int status)
 {

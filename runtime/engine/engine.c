@@ -36,8 +36,8 @@ static int get_bare(struct engine *g, const char *path, int64_t deadline_ms, jso
 }
 
 /*
- * Another engine may come to listen at the address meanwhile. It has none of the containers that the callers know, and
- * would say of each that it is gone.
+ * Another engine may come to listen at the address meanwhile. It has none of the containers that the callers
+ * know, and would say of each that it is gone.
  */
 static int check_same(struct engine *g, const struct engine_facts *f, struct err *e)
 {
@@ -143,7 +143,8 @@ static struct engine_spec_limits limits_of(const char *path)
 	char text[4096];
 	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
 	text[n] = 0;
-	/* Who listens may be a proxy. Podman lowers its own nproc to kernel.pid_max, and more has no effect. */
+	/* Who listens may be a proxy. Podman lowers its own nproc to kernel.pid_max, and more has no effect.
+	 */
 	int64_t nproc = hard_limit(text, "Max processes"), pids = pid_max();
 	return (struct engine_spec_limits){ .nofile = hard_limit(text, "Max open files"),
 					    .nproc = nproc && pids ? MIN(nproc, pids) : MAX(nproc, pids) };

@@ -37,7 +37,7 @@ struct engine_options {
 struct engine_info {
 	enum engine_kind kind;
 	char address[160]; /* the one that was taken */
-	char id[200];	   /* of this engine with its data; another one has none of its containers */
+	char id[200];      /* of this engine with its data; another one has none of its containers */
 	char version[40], api[16], kernel[80], runtime[40], storage[40];
 	int cgroup; /* 1 or 2 */
 	bool rootless;

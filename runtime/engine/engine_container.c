@@ -127,8 +127,8 @@ int engine_container_pause(struct engine *g, const char *id, bool pause, struct 
 }
 
 /*
- * A Docker that restarted beside a living container (live-restore) counts the users of its volumes from 0: their
- * release at the container's end makes that -1, which is a very large number, and "volume has active
+ * A Docker that restarted beside a living container (live-restore) counts the users of its volumes from 0:
+ * their release at the container's end makes that -1, which is a very large number, and "volume has active
  * mounts" is the answer to every removal until the next restart. To look at a file of the container mounts
  * its volumes and releases them, after which Docker does not release them again (volume/mounts: Cleanup()
  * forgets the mount's id; seen on 20.10.24).

@@ -17,7 +17,7 @@ struct engine_quirks {
 	bool native;        /* containers are created, read back and listed through libpod's own API */
 	bool nproc_default; /* gives containers an nproc limit of its own, which may be above what it may set
 			     */
-	bool miscounts; /* after a restart beside living containers: engine_container_recount() */
+	bool miscounts;     /* after a restart beside living containers: engine_container_recount() */
 	bool outlives;      /* containers live on when the engine restarts */
 	const char *ipc;    /* how "private" is told back, besides "private" */
 };

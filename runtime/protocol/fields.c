@@ -6,7 +6,6 @@
 
 #include "runtime/protocol/bytes.h"
 
-
 int proto_next(struct proto_cursor *c, struct proto_field *ret)
 {
 	if (c->left == 0)

@@ -47,33 +47,34 @@
 #define PROTO_SPEC_MAX (1 << 20)
 #define PROTO_JOB_WINDOW (128 * 1024)
 #define PROTO_LINK_WINDOW (256 * 1024)
-#define PROTO_JOBS_MAX 64	/* jobs of one sandbox, ended ones that were not forgotten included */
-#define PROTO_TAG_MAX 40	/* bytes of a job's tag (the manager's exec id) */
-#define PROTO_DETAIL_MAX 240	/* bytes of a human text in a frame */
-#define PROTO_LIST_END 0	/* job id of the LIST frame that closes a list */
-#define PROTO_BEAT_S 10		/* each side sends at least one frame so often (PING when idle) */
-#define PROTO_BEATS_LOST 3	/* so many silent beats, counted in ticks of at most 1 s, end the link */
+#define PROTO_JOBS_MAX 64    /* jobs of one sandbox, ended ones that were not forgotten included */
+#define PROTO_TAG_MAX 40     /* bytes of a job's tag (the manager's exec id) */
+#define PROTO_DETAIL_MAX 240 /* bytes of a human text in a frame */
+#define PROTO_LIST_END 0     /* job id of the LIST frame that closes a list */
+#define PROTO_BEAT_S 10      /* each side sends at least one frame so often (PING when idle) */
+#define PROTO_BEATS_LOST 3   /* so many silent beats, counted in ticks of at most 1 s, end the link */
 
 /* who may send it: M manager, A agent */
 enum proto_type {
 	PROTO_HELLO = 1, /* MA job 0 */
-	PROTO_START,	 /* M  fields of struct proto_spec; aux: PROTO_MORE */
-	PROTO_GO,	 /* M  the start row is durable: execve */
-	PROTO_STARTED,	 /* A  PROTO_F_PID; sent when execve has succeeded */
-	PROTO_DATA,	 /* MA aux: stream; raw bytes, at least one */
-	PROTO_WINDOW,	 /* MA aux: stream; PROTO_F_BYTES of credit more; job 0 is the whole link */
-	PROTO_EOF,	 /* MA aux: stream; nothing follows on it */
-	PROTO_GAP,	 /* A  aux: stream; PROTO_F_BYTES of output at this place were dropped */
-	PROTO_SIGNAL,	 /* M  PROTO_F_SIGNAL to the job's process group */
-	PROTO_CANCEL,	 /* M  PROTO_F_GRACE_MS: TERM and CONT, then the whole tree is killed */
-	PROTO_ATTACH,	 /* M  aux: stream; PROTO_F_BYTES: send its output from this offset; resets the stream's credit.
-			     Stream 0: this link writes the job's stdin from now on */
-	PROTO_LIST,	 /* M  empty. A one frame for each job, then one with job PROTO_LIST_END */
-	PROTO_EXIT,	 /* A  fields of struct proto_exit */
-	PROTO_FORGET,	 /* M  the end is known, or nobody wants to know; ignored for a job that runs and was not cancelled */
-	PROTO_ERROR,	 /* A  job 0; PROTO_F_DETAIL; the link closes after it */
-	PROTO_PING,	 /* MA job 0; PROTO_F_COOKIE */
-	PROTO_PONG,	 /* MA job 0; the PING's cookie */
+	PROTO_START,     /* M  fields of struct proto_spec; aux: PROTO_MORE */
+	PROTO_GO,        /* M  the start row is durable: execve */
+	PROTO_STARTED,   /* A  PROTO_F_PID; sent when execve has succeeded */
+	PROTO_DATA,      /* MA aux: stream; raw bytes, at least one */
+	PROTO_WINDOW,    /* MA aux: stream; PROTO_F_BYTES of credit more; job 0 is the whole link */
+	PROTO_EOF,       /* MA aux: stream; nothing follows on it */
+	PROTO_GAP,       /* A  aux: stream; PROTO_F_BYTES of output at this place were dropped */
+	PROTO_SIGNAL,    /* M  PROTO_F_SIGNAL to the job's process group */
+	PROTO_CANCEL,    /* M  PROTO_F_GRACE_MS: TERM and CONT, then the whole tree is killed */
+	PROTO_ATTACH, /* M  aux: stream; PROTO_F_BYTES: send its output from this offset; resets the stream's
+			 credit. Stream 0: this link writes the job's stdin from now on */
+	PROTO_LIST,   /* M  empty. A one frame for each job, then one with job PROTO_LIST_END */
+	PROTO_EXIT,   /* A  fields of struct proto_exit */
+	PROTO_FORGET, /* M  the end is known, or nobody wants to know; ignored for a job that runs and was not
+			 cancelled */
+	PROTO_ERROR,  /* A  job 0; PROTO_F_DETAIL; the link closes after it */
+	PROTO_PING,   /* MA job 0; PROTO_F_COOKIE */
+	PROTO_PONG,   /* MA job 0; the PING's cookie */
 	PROTO_TYPE_COUNT_
 };
 
@@ -96,7 +97,8 @@ struct proto_frame {
 ssize_t proto_parse(const uint8_t *data, size_t len, struct proto_frame *ret);
 
 /* Writes the header of a frame whose payload has `length` bytes. */
-void proto_header(uint8_t out[PROTO_HEADER], enum proto_type type, uint8_t aux, uint32_t job, uint16_t length);
+void proto_header(uint8_t out[PROTO_HEADER], enum proto_type type, uint8_t aux, uint32_t job,
+		  uint16_t length);
 
 /* ---- fields ---- */
 
@@ -104,8 +106,8 @@ enum proto_tag {
 	PROTO_F_MAGIC = 1,
 	PROTO_F_VERSION,
 	PROTO_F_GENERATION, /* of the link; greater wins */
-	PROTO_F_AGENT,	    /* text: the agent's release */
-	PROTO_F_BUILD,	    /* bytes: the linker's build id of the running agent */
+	PROTO_F_AGENT,      /* text: the agent's release */
+	PROTO_F_BUILD,      /* bytes: the linker's build id of the running agent */
 	PROTO_F_PID,
 	PROTO_F_BYTES,
 	PROTO_F_SIGNAL,
@@ -122,43 +124,43 @@ enum proto_tag {
 	PROTO_F_CAP_AMB,
 	PROTO_F_CAP_INH,
 	PROTO_F_NO_NEW_PRIVS,
-	PROTO_F_SECCOMP,	 /* mode of /proc/self/status: 2 is filter */
+	PROTO_F_SECCOMP,         /* mode of /proc/self/status: 2 is filter */
 	PROTO_F_SECCOMP_FILTERS, /* how many; 0 where the kernel does not say */
-	PROTO_F_ROOT_RO,	 /* 1: the root is mounted read-only */
-	PROTO_F_CGROUP,		 /* 1 or 2 */
-	PROTO_F_PIDS_MAX,	 /* 0 means unlimited, here and below */
-	PROTO_F_MEMORY_MAX,	 /* bytes */
-	PROTO_F_SWAP_MAX,	 /* bytes of swap on top of memory; UINT64_MAX means unknown */
-	PROTO_F_CPU_MILLI,	 /* thousandths of a cpu */
+	PROTO_F_ROOT_RO,         /* 1: the root is mounted read-only */
+	PROTO_F_CGROUP,          /* 1 or 2 */
+	PROTO_F_PIDS_MAX,        /* 0 means unlimited, here and below */
+	PROTO_F_MEMORY_MAX,      /* bytes */
+	PROTO_F_SWAP_MAX,        /* bytes of swap on top of memory; UINT64_MAX means unknown */
+	PROTO_F_CPU_MILLI,       /* thousandths of a cpu */
 	PROTO_F_SHM_RMID_FORCED,
-	PROTO_F_MOUNT,	   /* repeated: a nested field list, one for each mount the agent can write to */
+	PROTO_F_MOUNT,     /* repeated: a nested field list, one for each mount the agent can write to */
 	PROTO_F_INTERFACE, /* repeated, text: network interfaces, lo included */
 
 	/* inside PROTO_F_MOUNT */
 	PROTO_F_PATH = 64,
 	PROTO_F_FSTYPE,
-	PROTO_F_SIZE,	/* bytes, by statfs */
+	PROTO_F_SIZE,   /* bytes, by statfs */
 	PROTO_F_INODES, /* by statfs */
-	PROTO_F_FLAGS,	/* PROTO_MOUNT_* */
-	PROTO_F_WRITE,	/* errno of a test write as the agent's uid, 0 when it worked */
+	PROTO_F_FLAGS,  /* PROTO_MOUNT_* */
+	PROTO_F_WRITE,  /* errno of a test write as the agent's uid, 0 when it worked */
 
 	/* job spec */
 	PROTO_F_TAG = 96,   /* text: the manager's name of the job, told back by LIST */
-	PROTO_F_ARG,	    /* repeated, bytes; either these or PROTO_F_SCRIPT */
-	PROTO_F_SCRIPT,	    /* bytes: run by the shell */
-	PROTO_F_SHELL,	    /* text: name or path of the shell for a script */
-	PROTO_F_ENV,	    /* repeated, bytes "K=V": the whole environment */
-	PROTO_F_CWD,	    /* bytes */
+	PROTO_F_ARG,        /* repeated, bytes; either these or PROTO_F_SCRIPT */
+	PROTO_F_SCRIPT,     /* bytes: run by the shell */
+	PROTO_F_SHELL,      /* text: name or path of the shell for a script */
+	PROTO_F_ENV,        /* repeated, bytes "K=V": the whole environment */
+	PROTO_F_CWD,        /* bytes */
 	PROTO_F_TIMEOUT_MS, /* 0 means none */
-	PROTO_F_KEEP,	    /* enum proto_keep */
-	PROTO_F_HEAD,	    /* bytes of output kept from the start, per stream */
-	PROTO_F_TAIL,	    /* bytes of output kept at the end, per stream */
+	PROTO_F_KEEP,       /* enum proto_keep */
+	PROTO_F_HEAD,       /* bytes of output kept from the start, per stream */
+	PROTO_F_TAIL,       /* bytes of output kept at the end, per stream */
 	PROTO_F_JOB_FLAGS,  /* PROTO_JOB_* */
 
 	/* end of a job */
 	PROTO_F_REASON = 128, /* enum proto_reason */
-	PROTO_F_CODE,	      /* exit code; there only when the reason is exited */
-	PROTO_F_ERRNO,	      /* of start_failed */
+	PROTO_F_CODE,         /* exit code; there only when the reason is exited */
+	PROTO_F_ERRNO,        /* of start_failed */
 	PROTO_F_WALL_US,
 	PROTO_F_USER_US, /* of all reaped descendants, as is SYS_US */
 	PROTO_F_SYS_US,
@@ -167,11 +169,11 @@ enum proto_tag {
 	PROTO_F_STDERR_BYTES,
 	PROTO_F_DROPPED_BYTES, /* of both streams */
 	PROTO_F_LINGERING,     /* descendants that still run */
-	PROTO_F_SURVIVORS,     /* processes that a kill could not end in 5 s: the sandbox is not to be trusted */
+	PROTO_F_SURVIVORS, /* processes that a kill could not end in 5 s: the sandbox is not to be trusted */
 
 	/* LIST */
 	PROTO_F_STATE = 160, /* enum proto_state */
-	PROTO_F_AGE_MS,	     /* since START */
+	PROTO_F_AGE_MS,      /* since START */
 	PROTO_F_STDIN_BYTES, /* of stdin taken so far; a manager that attaches goes on from here */
 };
 
@@ -268,7 +270,7 @@ struct proto_spec {
 	uint64_t timeout_ms;
 	enum proto_keep keep;
 	uint32_t head_bytes, tail_bytes; /* each at most PROTO_KEEP_MAX */
-	unsigned flags;			 /* PROTO_JOB_* */
+	unsigned flags;                  /* PROTO_JOB_* */
 	unsigned arg_count, env_count;
 	size_t arg_bytes, env_bytes; /* sums, a NUL for each counted in */
 };

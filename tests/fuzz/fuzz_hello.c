@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A hello of any bytes: refused with a reason or within its bounds, every text ended; the same bytes give the same answer. */
+/* A hello of any bytes: refused with a reason or within its bounds, every text ended; the same bytes give the
+ * same answer. */
 #include <string.h>
 
 #include "runtime/hello.h"
@@ -9,7 +10,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct hello a, b;
 	struct err e = { 0 };
-	const struct proto_frame f = { .type = PROTO_HELLO, .length = (uint16_t)MIN(size, (size_t)PROTO_PAYLOAD_MAX), .payload = data };
+	const struct proto_frame f = { .type = PROTO_HELLO,
+				       .length = (uint16_t)MIN(size, (size_t)PROTO_PAYLOAD_MAX),
+				       .payload = data };
 	int r = hello_decode(&f, &a, &e);
 	MUST(r == 0 || (r == -ERR_SANDBOX && e.msg[0]));
 	if (r)

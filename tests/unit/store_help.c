@@ -39,7 +39,9 @@ void store_place_again(struct place *p)
 struct session_row store_session_of(int n, const char *state, char id[32])
 {
 	snprintf(id, 32, "s_%d", n);
-	return (struct session_row){ .id = id, .state = T(state), .labels = T("{}"), .env = T("{}"), .created_ms = 1000 + n };
+	return (struct session_row){
+		.id = id, .state = T(state), .labels = T("{}"), .env = T("{}"), .created_ms = 1000 + n
+	};
 }
 
 struct exec_row store_exec_of(const char *session, const char *id)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* store_help.h - what the tests of the store share: a store in a folder of its own, rows, and a look into the file. */
+/* store_help.h - what the tests of the store share: a store in a folder of its own, rows, and a look into the
+ * file. */
 #ifndef BERTH_TESTS_STORE_HELP_H
 #define BERTH_TESTS_STORE_HELP_H
 

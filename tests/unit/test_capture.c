@@ -16,15 +16,27 @@ static const struct keep_row {
 } keeps[] = {
 	{ "nothing is nothing", 10, false, "", "", false, 0 },
 	{ "output of the limit's length is whole", 6, false, "abcdef", "abcdef", false, 0 },
-	{ "one character more loses the middle", 6, false, "abcdefg", "abc\n[... 1 bytes dropped ...]\nefg", true, 1 },
+	{ "one character more loses the middle", 6, false, "abcdefg", "abc\n[... 1 bytes dropped ...]\nefg",
+	  true, 1 },
 	{ "an odd limit rounds down", 5, false, "abcdefg", "ab\n[... 3 bytes dropped ...]\nfg", true, 3 },
-	{ "the limit counts characters, not bytes", 6, false, "\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x84\xc3\x96\xc3\x9c",
+	{ "the limit counts characters, not bytes", 6, false,
+	  "\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x84\xc3\x96\xc3\x9c",
 	  "\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x84\xc3\x96\xc3\x9c", false, 0 },
 	{ "it cuts at characters", 4, false, "\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x84\xc3\x96\xc3\x9c",
 	  "\xc3\xa4\xc3\xb6\n[... 4 bytes dropped ...]\n\xc3\x96\xc3\x9c", true, 4 },
-	{ "broken bytes become replacement characters", 10, false, "a\xff" "b", "a\xef\xbf\xbd" "b", false, 0 },
+	{ "broken bytes become replacement characters", 10, false,
+	  "a\xff"
+	  "b",
+	  "a\xef\xbf\xbd"
+	  "b",
+	  false, 0 },
 	{ "exact bytes have no line", 6, true, "abcdefgh", "abcfgh", true, 2 },
-	{ "exact bytes are not decoded", 6, true, "a\xff" "b", "a\xff" "b", false, 0 },
+	{ "exact bytes are not decoded", 6, true,
+	  "a\xff"
+	  "b",
+	  "a\xff"
+	  "b",
+	  false, 0 },
 };
 
 /* The same result for every way in which the bytes may be cut. */
@@ -89,6 +101,7 @@ int main(void)
 	struct rows r = { 0 };
 	ROWS(&r, keep_test, keeps);
 	rows_one(&r, "a gap counts as dropped", gaps_are_told);
-	rows_one(&r, "four megabytes for a limit of a thousand take no more than some kilobytes", memory_is_bounded);
+	rows_one(&r, "four megabytes for a limit of a thousand take no more than some kilobytes",
+		 memory_is_bounded);
 	return rows_run(&r, "capture");
 }

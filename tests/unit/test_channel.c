@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The manager's side of a link against an agent that is honest, silent or hostile; the test plays the agent over a socketpair. */
+/* The manager's side of a link against an agent that is honest, silent or hostile; the test plays the agent
+ * over a socketpair. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -41,10 +42,24 @@ static void say_u64(int fd, enum proto_type type, uint8_t aux, uint32_t job, uin
 static void say_hello(int fd, uint64_t magic)
 {
 	static const uint16_t numbers[] = {
-		PROTO_F_VERSION, PROTO_F_UID, PROTO_F_GID, PROTO_F_CAP_EFF, PROTO_F_CAP_PRM, PROTO_F_CAP_BND,
-		PROTO_F_CAP_AMB, PROTO_F_CAP_INH, PROTO_F_NO_NEW_PRIVS, PROTO_F_SECCOMP, PROTO_F_SECCOMP_FILTERS,
-		PROTO_F_ROOT_RO, PROTO_F_CGROUP, PROTO_F_PIDS_MAX, PROTO_F_MEMORY_MAX, PROTO_F_SWAP_MAX,
-		PROTO_F_CPU_MILLI, PROTO_F_SHM_RMID_FORCED,
+		PROTO_F_VERSION,
+		PROTO_F_UID,
+		PROTO_F_GID,
+		PROTO_F_CAP_EFF,
+		PROTO_F_CAP_PRM,
+		PROTO_F_CAP_BND,
+		PROTO_F_CAP_AMB,
+		PROTO_F_CAP_INH,
+		PROTO_F_NO_NEW_PRIVS,
+		PROTO_F_SECCOMP,
+		PROTO_F_SECCOMP_FILTERS,
+		PROTO_F_ROOT_RO,
+		PROTO_F_CGROUP,
+		PROTO_F_PIDS_MAX,
+		PROTO_F_MEMORY_MAX,
+		PROTO_F_SWAP_MAX,
+		PROTO_F_CPU_MILLI,
+		PROTO_F_SHM_RMID_FORCED,
 	};
 	uint8_t room[1024];
 	struct proto_writer w = { .out = room, .size = sizeof(room) };
@@ -98,7 +113,8 @@ struct opening {
 static void *open_main(void *arg)
 {
 	struct opening *o = arg;
-	o->r = channel_open(o->l->all, stream_of_fd(o->manager_fd), 1, o->timeout_ms, &o->l->channel, &o->l->hello, &o->e);
+	o->r = channel_open(o->l->all, stream_of_fd(o->manager_fd), 1, o->timeout_ms, &o->l->channel,
+			    &o->l->hello, &o->e);
 	return NULL;
 }
 
@@ -161,16 +177,27 @@ static void refuse_test(void **state)
 	uint8_t room[64];
 	struct proto_writer w = { .out = room, .size = sizeof(room) };
 	switch (row->what) {
-	case 1: shutdown(l.fd, SHUT_RDWR); break;
-	case 2: say_hello(l.fd, PROTO_MAGIC + 1); break;
-	case 3: assert_true(send(l.fd, "OCI runtime exec failed", 23, MSG_NOSIGNAL) == 23); break;
-	case 4: say(l.fd, PROTO_LIST, 0, PROTO_LIST_END, NULL, 0); break;
-	case 5: say_u64(l.fd, PROTO_HELLO, 0, 0, PROTO_F_MAGIC, PROTO_MAGIC); break;
+	case 1:
+		shutdown(l.fd, SHUT_RDWR);
+		break;
+	case 2:
+		say_hello(l.fd, PROTO_MAGIC + 1);
+		break;
+	case 3:
+		assert_true(send(l.fd, "OCI runtime exec failed", 23, MSG_NOSIGNAL) == 23);
+		break;
+	case 4:
+		say(l.fd, PROTO_LIST, 0, PROTO_LIST_END, NULL, 0);
+		break;
+	case 5:
+		say_u64(l.fd, PROTO_HELLO, 0, 0, PROTO_F_MAGIC, PROTO_MAGIC);
+		break;
 	case 6:
 		proto_put_text(&w, PROTO_F_DETAIL, "older \x1b[2J generation");
 		say(l.fd, PROTO_ERROR, 0, 0, room, w.used);
 		break;
-	default: break;
+	default:
+		break;
 	}
 	pthread_join(thread, NULL);
 	assert_int_equal(o.r, -(int)row->code);
@@ -185,7 +212,9 @@ static void refuse_test(void **state)
 static struct job *start(struct link *l, bool has_stdin)
 {
 	static const char *const argv[] = { "true", NULL };
-	const struct job_spec spec = { .tag = "e_x", .argv = argv, .cwd = "/", .has_stdin = has_stdin, .split = true };
+	const struct job_spec spec = {
+		.tag = "e_x", .argv = argv, .cwd = "/", .has_stdin = has_stdin, .split = true
+	};
 	struct job *j = NULL;
 	struct err e;
 	assert_int_equal(job_start(l->channel, &spec, &j, &e), 0);
@@ -267,13 +296,27 @@ static void breach_test(void **state)
 	open_link(&l);
 	struct job *j = start(&l, true);
 	switch (row->what) {
-	case 0: flood(l.fd, PROTO_DATA, block, sizeof(block), PROTO_JOB_WINDOW / PROTO_PAYLOAD_MAX + 1); break;
-	case 1: say(l.fd, PROTO_DATA, PROTO_STDIN, 1, "x", 1); break;
-	case 2: say_u64(l.fd, PROTO_EXIT, 0, 1, PROTO_F_REASON, 200); break;
-	case 3: say_u64(l.fd, PROTO_WINDOW, PROTO_STDIN, 1, PROTO_F_BYTES, 1); break;
-	case 4: say_u64(l.fd, PROTO_WINDOW, 0, 0, PROTO_F_BYTES, UINT64_MAX); break;
-	case 5: say_hello(l.fd, PROTO_MAGIC); break;
-	case 6: say(l.fd, PROTO_LIST, 0, PROTO_LIST_END, NULL, 0); break;
+	case 0:
+		flood(l.fd, PROTO_DATA, block, sizeof(block), PROTO_JOB_WINDOW / PROTO_PAYLOAD_MAX + 1);
+		break;
+	case 1:
+		say(l.fd, PROTO_DATA, PROTO_STDIN, 1, "x", 1);
+		break;
+	case 2:
+		say_u64(l.fd, PROTO_EXIT, 0, 1, PROTO_F_REASON, 200);
+		break;
+	case 3:
+		say_u64(l.fd, PROTO_WINDOW, PROTO_STDIN, 1, PROTO_F_BYTES, 1);
+		break;
+	case 4:
+		say_u64(l.fd, PROTO_WINDOW, 0, 0, PROTO_F_BYTES, UINT64_MAX);
+		break;
+	case 5:
+		say_hello(l.fd, PROTO_MAGIC);
+		break;
+	case 6:
+		say(l.fd, PROTO_LIST, 0, PROTO_LIST_END, NULL, 0);
+		break;
 	case 7:
 		proto_put_u64(&w, PROTO_F_BYTES, 1);
 		flood(l.fd, PROTO_GAP, room, w.used, 300);
@@ -282,9 +325,14 @@ static void breach_test(void **state)
 		say_exit(l.fd, 1);
 		say(l.fd, PROTO_DATA, PROTO_STDOUT, 1, "x", 1);
 		break;
-	case 9: say_u64(l.fd, PROTO_START, 0, 9, PROTO_F_BYTES, 1); break;
-	case 10: say_u64(l.fd, PROTO_GAP, PROTO_STDOUT, 1, PROTO_F_BYTES, 0); break;
-	default: break;
+	case 9:
+		say_u64(l.fd, PROTO_START, 0, 9, PROTO_F_BYTES, 1);
+		break;
+	case 10:
+		say_u64(l.fd, PROTO_GAP, PROTO_STDOUT, 1, PROTO_F_BYTES, 0);
+		break;
+	default:
+		break;
 	}
 	int64_t deadline = clock_mono_ms() + WAIT_MS;
 	while (channel_is_open(l.channel) && clock_left_ms(deadline))
@@ -312,7 +360,8 @@ static void reading_gives_credit_back(void **state)
 	/* Ten windows through one: each read makes room for more. */
 	size_t sent = 0, got = 0, total = 10 * PROTO_JOB_WINDOW, credit = PROTO_JOB_WINDOW;
 	while (got < total) {
-		for (; credit >= PROTO_PAYLOAD_MAX && sent < total; credit -= PROTO_PAYLOAD_MAX, sent += PROTO_PAYLOAD_MAX)
+		for (; credit >= PROTO_PAYLOAD_MAX && sent < total;
+		     credit -= PROTO_PAYLOAD_MAX, sent += PROTO_PAYLOAD_MAX)
 			flood(l.fd, PROTO_DATA, block, sizeof(block), 1);
 		assert_int_equal(job_next(j, WAIT_MS, -1, &out), JOB_OUTPUT);
 		got += out.len;
@@ -393,7 +442,8 @@ int main(void)
 	struct rows r = { 0 };
 	ROWS(&r, refuse_test, refusals);
 	ROWS(&r, breach_test, breaches);
-	rows_one(&r, "output, gaps and the end come in the order in which they were sent", output_comes_in_order);
+	rows_one(&r, "output, gaps and the end come in the order in which they were sent",
+		 output_comes_in_order);
 	rows_one(&r, "reading gives credit back", reading_gives_credit_back);
 	rows_one(&r, "stdin stops at the window and goes on with credit", stdin_stops_at_the_window);
 	rows_one(&r, "a client that hangs up wakes the reader", a_client_that_hangs_up_wakes_the_reader);

@@ -7,7 +7,8 @@ static const struct env_row {
 	const char *name, *session, *request;
 	const char *variable, *want; /* NULL: not there */
 } envs[] = {
-	{ "a bare environment has a PATH", NULL, NULL, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
+	{ "a bare environment has a PATH", NULL, NULL, "PATH",
+	  "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
 	{ "HOME is the sandbox's, whatever the image says", NULL, NULL, "HOME", "/home/sandbox" },
 	{ "the image's variables are there", NULL, NULL, "JAVA_HOME", "/opt/java" },
 	{ "the session's win over the image's", "{\"JAVA_HOME\":\"/s\"}", NULL, "JAVA_HOME", "/s" },
@@ -17,7 +18,8 @@ static const struct env_row {
 	{ "a token of the image's does not get in", NULL, NULL, "SANDBOX_TOKEN", NULL },
 };
 
-static const char image_text[] = "[\"JAVA_HOME=/opt/java\",\"HOME=/root\",\"SANDBOX_TOKEN=secret\",\"broken\"]";
+static const char image_text[] =
+	"[\"JAVA_HOME=/opt/java\",\"HOME=/root\",\"SANDBOX_TOKEN=secret\",\"broken\"]";
 
 static json_t *object(const char *text)
 {

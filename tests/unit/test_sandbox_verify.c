@@ -55,42 +55,127 @@ static void extra_mount(struct hello *h, int write_errno)
 }
 
 enum change {
-	NONE, UID, GID, CAP_EFF, CAP_BND, CAP_AMB, CAP_PRM, CAP_INH, NNP, SECCOMP, FILTERS, ROOT, PIDS, PIDS_NONE, MEMORY, SWAP, SWAP_UNKNOWN,
-	CPU, SHM, VERSION, NET, MISSING, READ_ONLY, SIZE, INODES, FLAGS, FSTYPE, EXTRA, EXTRA_REFUSED, COVERED
+	NONE,
+	UID,
+	GID,
+	CAP_EFF,
+	CAP_BND,
+	CAP_AMB,
+	CAP_PRM,
+	CAP_INH,
+	NNP,
+	SECCOMP,
+	FILTERS,
+	ROOT,
+	PIDS,
+	PIDS_NONE,
+	MEMORY,
+	SWAP,
+	SWAP_UNKNOWN,
+	CPU,
+	SHM,
+	VERSION,
+	NET,
+	MISSING,
+	READ_ONLY,
+	SIZE,
+	INODES,
+	FLAGS,
+	FSTYPE,
+	EXTRA,
+	EXTRA_REFUSED,
+	COVERED
 };
 
 static void change(struct hello *h, enum change c)
 {
 	switch (c) {
-	case NONE: break;
-	case UID: h->uid = 0; break;
-	case GID: h->gid = 0; break;
-	case CAP_EFF: h->cap_eff = 1; break;
-	case CAP_PRM: h->cap_prm = 1; break;
-	case CAP_INH: h->cap_inh = 1; break;
-	case CAP_BND: h->cap_bnd = 1u << 21; break;
-	case CAP_AMB: h->cap_amb = 1; break;
-	case NNP: h->no_new_privs = 0; break;
-	case SECCOMP: h->seccomp = 0; break;
-	case FILTERS: h->seccomp_filters = 1; break;
-	case ROOT: h->root_ro = 0; break;
-	case PIDS: h->pids_max = 129; break;
-	case PIDS_NONE: h->pids_max = 0; break;
-	case MEMORY: h->memory_max = 1024 * MIB; break;
-	case SWAP: h->swap_max = 512 * MIB; break;
-	case SWAP_UNKNOWN: h->swap_max = UINT64_MAX; break;
-	case CPU: h->cpu_milli = 0; break;
-	case SHM: h->shm_rmid_forced = 0; break;
-	case VERSION: h->version = PROTO_VERSION + 1; break;
-	case NET: snprintf(h->interfaces[h->interface_count++], 32, "eth0"); break;
-	case MISSING: h->mounts[0].path[1] = 'x'; break;
-	case READ_ONLY: h->mounts[0].write_errno = 30; break;
-	case SIZE: h->mounts[0].size_bytes += 4096; break;
-	case INODES: h->mounts[1].inodes = 0; break;
-	case FLAGS: h->mounts[1].flags = PROTO_MOUNT_NOSUID; break;
-	case FSTYPE: snprintf(h->mounts[0].fstype, 32, "overlay"); break;
-	case EXTRA: extra_mount(h, 0); break;
-	case EXTRA_REFUSED: extra_mount(h, 13); break;
+	case NONE:
+		break;
+	case UID:
+		h->uid = 0;
+		break;
+	case GID:
+		h->gid = 0;
+		break;
+	case CAP_EFF:
+		h->cap_eff = 1;
+		break;
+	case CAP_PRM:
+		h->cap_prm = 1;
+		break;
+	case CAP_INH:
+		h->cap_inh = 1;
+		break;
+	case CAP_BND:
+		h->cap_bnd = 1u << 21;
+		break;
+	case CAP_AMB:
+		h->cap_amb = 1;
+		break;
+	case NNP:
+		h->no_new_privs = 0;
+		break;
+	case SECCOMP:
+		h->seccomp = 0;
+		break;
+	case FILTERS:
+		h->seccomp_filters = 1;
+		break;
+	case ROOT:
+		h->root_ro = 0;
+		break;
+	case PIDS:
+		h->pids_max = 129;
+		break;
+	case PIDS_NONE:
+		h->pids_max = 0;
+		break;
+	case MEMORY:
+		h->memory_max = 1024 * MIB;
+		break;
+	case SWAP:
+		h->swap_max = 512 * MIB;
+		break;
+	case SWAP_UNKNOWN:
+		h->swap_max = UINT64_MAX;
+		break;
+	case CPU:
+		h->cpu_milli = 0;
+		break;
+	case SHM:
+		h->shm_rmid_forced = 0;
+		break;
+	case VERSION:
+		h->version = PROTO_VERSION + 1;
+		break;
+	case NET:
+		snprintf(h->interfaces[h->interface_count++], 32, "eth0");
+		break;
+	case MISSING:
+		h->mounts[0].path[1] = 'x';
+		break;
+	case READ_ONLY:
+		h->mounts[0].write_errno = 30;
+		break;
+	case SIZE:
+		h->mounts[0].size_bytes += 4096;
+		break;
+	case INODES:
+		h->mounts[1].inodes = 0;
+		break;
+	case FLAGS:
+		h->mounts[1].flags = PROTO_MOUNT_NOSUID;
+		break;
+	case FSTYPE:
+		snprintf(h->mounts[0].fstype, 32, "overlay");
+		break;
+	case EXTRA:
+		extra_mount(h, 0);
+		break;
+	case EXTRA_REFUSED:
+		extra_mount(h, 13);
+		break;
 	case COVERED: /* another tmpfs over one of ours is the one that is seen */
 		h->mounts[h->mount_count] = h->mounts[0];
 		h->mounts[h->mount_count++].size_bytes = 1;
@@ -152,7 +237,7 @@ static void verify_test(void **state)
 static const char *const some_volumes[] = { "/data", "/tmp", "/var/lib/db", "/cache", NULL };
 static const char *const nested_volumes[] = { "/data", "/workspace/cache", NULL };
 static const char *const upper_volumes[] = { "/home", NULL };
-static const char *const many_volumes[] = { "/1", "/2", "/3", "/4",  "/5",  "/6",  "/7",
+static const char *const many_volumes[] = { "/1", "/2", "/3",  "/4",  "/5",  "/6",  "/7",
 					    "/8", "/9", "/10", "/11", "/12", "/13", NULL };
 
 static const struct budget_row {
@@ -168,13 +253,18 @@ static const struct budget_row {
 	{ "a terabyte divides", 1024 * 1024, WORKSPACE_VOLUME, 0, NULL, NULL },
 	{ "a tmpfs workspace counts", 1024, WORKSPACE_TMPFS, 512, NULL, NULL },
 	{ "too little memory names its field", 40, WORKSPACE_VOLUME, 0, "limits.memory_mb", NULL },
-	{ "a tmpfs workspace of all memory names its field", 1024, WORKSPACE_TMPFS, 1024, "workspace.size_mb", NULL },
+	{ "a tmpfs workspace of all memory names its field", 1024, WORKSPACE_TMPFS, 1024, "workspace.size_mb",
+	  NULL },
 	{ "an image's volumes count", 256, WORKSPACE_VOLUME, 0, NULL, some_volumes },
-	{ "an image's volumes may be too much for little memory", 64, WORKSPACE_VOLUME, 0, "limits.memory_mb", some_volumes },
-	{ "a volume below a writable place names the image", 4096, WORKSPACE_VOLUME, 0, "image", nested_volumes },
-	{ "a volume above a writable place names the image", 4096, WORKSPACE_VOLUME, 0, "image", upper_volumes },
+	{ "an image's volumes may be too much for little memory", 64, WORKSPACE_VOLUME, 0, "limits.memory_mb",
+	  some_volumes },
+	{ "a volume below a writable place names the image", 4096, WORKSPACE_VOLUME, 0, "image",
+	  nested_volumes },
+	{ "a volume above a writable place names the image", 4096, WORKSPACE_VOLUME, 0, "image",
+	  upper_volumes },
 	{ "too many volumes name the image", 4096, WORKSPACE_VOLUME, 0, "image", many_volumes },
-	{ "a tmpfs workspace of a petabyte names its field", 1024, WORKSPACE_TMPFS, 1ll << 30, "workspace.size_mb", NULL },
+	{ "a tmpfs workspace of a petabyte names its field", 1024, WORKSPACE_TMPFS, 1ll << 30,
+	  "workspace.size_mb", NULL },
 };
 
 /* The promise of sandbox_places(): sizes, inodes and the reserve together stay below the memory. */

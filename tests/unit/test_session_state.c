@@ -8,7 +8,8 @@ static const struct move_row {
 	enum session_event event;
 	enum session_state to;
 } moves[] = {
-	{ "a created session that is verified is ready", SESSION_CREATING, SESSION_EV_VERIFIED, SESSION_READY },
+	{ "a created session that is verified is ready", SESSION_CREATING, SESSION_EV_VERIFIED,
+	  SESSION_READY },
 	{ "one that could not be made has failed", SESSION_CREATING, SESSION_EV_FAILED, SESSION_FAILED },
 	{ "one that is being created can be stopped", SESSION_CREATING, SESSION_EV_STOP, SESSION_STOPPING },
 	{ "a ready one pauses", SESSION_READY, SESSION_EV_PAUSE, SESSION_PAUSED },

@@ -391,12 +391,17 @@ static void exec_count(void **state)
 	store_add_session(p.st, 1, "ready");
 	store_add_session(p.st, 2, "ready");
 	store_flush(p.st);
-	store_poke(&p, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) "
-		       "INSERT INTO exec (id, session, started_ms, ended_ms) SELECT 'x_' || i, 's_1', i, i FROM n");
-	store_poke(&p, "INSERT INTO exec (id, session, started_ms, ended_ms) VALUES ('y_1', 's_2', 1, 1), ('y_2', 's_1', 1, 0)");
+	store_poke(
+		&p,
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) "
+		"INSERT INTO exec (id, session, started_ms, ended_ms) SELECT 'x_' || i, 's_1', i, i FROM n");
+	store_poke(&p, "INSERT INTO exec (id, session, started_ms, ended_ms) VALUES ('y_1', 's_2', 1, 1), "
+		       "('y_2', 's_1', 1, 0)");
 	must(store_exec_purge(p.st, 0, &e), &e);
-	assert_int_equal(store_peek(&p, "SELECT count(*) FROM exec WHERE session = 's_1' AND ended_ms > 0"), STORE_EXECS_KEPT);
-	assert_int_equal(store_peek(&p, "SELECT min(ended_ms) FROM exec WHERE session = 's_1' AND ended_ms > 0"), 501);
+	assert_int_equal(store_peek(&p, "SELECT count(*) FROM exec WHERE session = 's_1' AND ended_ms > 0"),
+			 STORE_EXECS_KEPT);
+	assert_int_equal(
+		store_peek(&p, "SELECT min(ended_ms) FROM exec WHERE session = 's_1' AND ended_ms > 0"), 501);
 	assert_int_equal(store_peek(&p, "SELECT count(*) FROM exec WHERE id IN ('y_1', 'y_2')"), 2);
 	store_place_end(&p);
 }

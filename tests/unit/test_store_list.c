@@ -135,12 +135,13 @@ static void pages_are_stable(void **state)
 
 /* ---- 100,000 sessions ---- */
 
-static const char many[] = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
-			   "INSERT INTO session SELECT 's_' || i, CASE WHEN i % 100 = 0 THEN 'ready' ELSE "
-			   "'gone' END, 'name' || (i % 500), "
-			   "json_object('all', 'x', 'mod', CAST(i % 1000 AS TEXT)), '{}', 'img', NULL, NULL, 1, 1, "
-			   "1, 1, 1, NULL, NULL, NULL, NULL, 1, "
-			   "NULL, NULL, 'hash' || i, NULL, NULL, 0, i, 0, 0, 0, i FROM n";
+static const char many[] =
+	"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
+	"INSERT INTO session SELECT 's_' || i, CASE WHEN i % 100 = 0 THEN 'ready' ELSE "
+	"'gone' END, 'name' || (i % 500), "
+	"json_object('all', 'x', 'mod', CAST(i % 1000 AS TEXT)), '{}', 'img', NULL, NULL, 1, 1, "
+	"1, 1, 1, NULL, NULL, NULL, NULL, 1, "
+	"NULL, NULL, 'hash' || i, NULL, NULL, 0, i, 0, 0, 0, i FROM n";
 
 struct quick_row {
 	const char *name;
