@@ -11,7 +11,7 @@ static const char *const forbidden[] = { "SANDBOX_TOKEN", "SANDBOX_ADMIN_TOKEN",
 					 "BERTH_TOKEN" };
 
 static const char standard[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-static const char *const fixed[] = { "HOME=" SANDBOX_HOME, "USER=sandbox", "LANG=C.UTF-8" };
+static const char *const fixed[] = { ("HOME=" SANDBOX_HOME), "USER=sandbox", "LANG=C.UTF-8" };
 
 static bool is_forbidden(const char *name, size_t len)
 {

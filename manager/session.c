@@ -377,7 +377,7 @@ int sessions_patch(struct manager *m, const char *id, const struct session_patch
 		return err_field(e, p->ttl_s == 0 ? "ttl_s" : "idle_s", "0 (no limit) needs the admin token");
 	_cleanup_(session_unref_cleanup_) struct session *s = NULL;
 	int r = sessions_find(m, id, &s, e);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	if (session_get_state(s) == SESSION_CREATING) /* its row is the creator's */
 		return err_set(e, ERR_CONFLICT, "session %s is still being created", s->id);

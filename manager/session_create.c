@@ -346,7 +346,7 @@ int sessions_create(struct manager *m, const struct session_request *rq, const s
 	int r = check(m, rq, &row, &spec, &image, e);
 	if (r == 0)
 		r = admit(m, &row, who, &s, ret_token, e);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	r = bring_up(m, s, row.image, &spec, who, e);
 	if (r < 0) {

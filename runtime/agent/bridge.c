@@ -73,6 +73,17 @@ static struct pollfd waits_for(const struct flow *f)
 	return (struct pollfd){ .fd = f->ended ? -1 : f->from, .events = POLLIN };
 }
 
+/* Moves what poll() has found. False: it is over. */
+static bool move(struct flow *up, struct flow *down, const struct pollfd fds[2])
+{
+	if (fds[1].revents && !flow_move(down))
+		return false;
+	/* PID 1 has hung up on us: its last words may still be on their way */
+	if (fds[0].revents && !flow_move(up))
+		flow_drop(up);
+	return true;
+}
+
 /*
  * The engine's side ends: PID 1 is told by a half-close and answers with its own end. PID 1's
  * side ends: what it sent is delivered, if that is possible at all.
@@ -93,11 +104,8 @@ static void relay(int link)
 		if (n == 0 || (n < 0 && errno != EINTR))
 			return;
 		hung_up = hung_up || fds[2].revents;
-		if (fds[1].revents && !flow_move(&down))
+		if (!move(&up, &down, fds))
 			return;
-		/* PID 1 has hung up on us: its last words may still be on their way */
-		if (fds[0].revents && !flow_move(&up))
-			flow_drop(&up);
 		if (flow_is_over(&up) && !half_closed) {
 			(void)shutdown(link, SHUT_WR);
 			half_closed = true;

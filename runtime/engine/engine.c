@@ -112,10 +112,9 @@ static int64_t pid_max(void)
 	char text[32] = "";
 	int64_t value = 0;
 	struct err ignored;
-	if (!f || !fgets(text, sizeof(text), f))
-		return 0;
+	bool read = f && fgets(text, sizeof(text), f);
 	text[strcspn(text, "\n")] = 0;
-	return parse_int(text, 1, INT64_MAX, &value, &ignored) ? 0 : value;
+	return read && parse_int(text, 1, INT64_MAX, &value, &ignored) == 0 ? value : 0;
 }
 
 /* May it raise limits? The root of a user name space has the capability too, but not over what rules them. */

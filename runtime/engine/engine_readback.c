@@ -196,7 +196,7 @@ static bool command_is(const struct engine_container_spec *spec, const json_t *i
 	for (; spec->entrypoint[n + 1]; n++)
 		if (!is_word(json_array_get(args, n), spec->entrypoint[n + 1]))
 			return false;
-	/* Podman 4.3 repeats the program as its argument when it has none. */
+	/* Podman (4.3 to 5.8) repeats the program as its argument when it has none. */
 	if (!n && json_array_size(args) == 1)
 		return is_word(json_array_get(args, 0), spec->entrypoint[0]);
 	return json_array_size(args) == n;

@@ -63,6 +63,19 @@ class Table:
         return self.layout.format(name, number("berth"), number("berth_p99"), row.get("alternative", ""), number("median"),
                                   number("p99"), ratio, row.get("aim", ""), verdict).rstrip()
 
+    def markdown(self):
+        """The rows with an alternative or an aim, for docs/PERFORMANCE.md."""
+        lines = ["| what | berth (p99) | alternative | its median (p99) | ratio | aim | |", "| --- | --: | --- | --: | --: | --- | --- |"]
+        name = ""
+        for r in self.rows:
+            name = name if r["what"] == "  the same" else r["what"].strip()
+            ours, theirs = f"{r['berth']:.2f} {r['unit']} ({r['berth_p99']:.2f})", f"{r['median']:.2f} ({r['p99']:.2f})" if "ratio" in r else ""
+            ours = ours if r["count"] > 1 else f"{r['berth']:.2f} {r['unit']}"
+            verdict = {True: "ok", False: "**over**", None: ""}[r.get("ok")]
+            ratio = f"{r['ratio']:.2f}" if "ratio" in r else ""
+            lines.append(f"| {name} | {ours} | {r.get('alternative', '')} | {theirs} | {ratio} | {r.get('aim', '')} | {verdict} |")
+        return "\n".join(lines) + "\n"
+
     def print_all(self):
         head = self.layout.format(*self.head)
         print("\n" + head + "\n" + "-" * len(head))
@@ -247,7 +260,8 @@ def main():
     table.print_all()
     over = sum(row.get("ok") is False for row in table.rows)
     (TOP / "build/bench.json").write_text(json.dumps({"machine": about, "rows": table.rows}, indent=1) + "\n")
-    print(f"\n{over} over their aim; {time.monotonic() - start:.0f} s; build/bench.json")
+    (TOP / "build/bench.md").write_text(table.markdown())
+    print(f"\n{over} over their aim; {time.monotonic() - start:.0f} s; build/bench.json, build/bench.md")
 
 
 if __name__ == "__main__":
