@@ -114,6 +114,7 @@ static int64_t pid_max(void)
 	struct err ignored;
 	bool read = f && fgets(text, sizeof(text), f);
 	text[strcspn(text, "\n")] = 0;
+	/* cppcheck-suppress resourceLeak ; _cleanup_fclose_ closes it */
 	return read && parse_int(text, 1, INT64_MAX, &value, &ignored) == 0 ? value : 0;
 }
 
