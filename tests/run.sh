@@ -6,7 +6,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 
 logs=build/test-logs
-minutes=30 # at most for one stage
+minutes=45 # at most for one stage
 passed=0 failed=0 skipped=0 number=0
 
 # NAME | COMMAND. The sanitizers get modes of their own; the suites below tests/ build and start what they need.

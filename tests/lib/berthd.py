@@ -154,12 +154,17 @@ class Berthd:
             for s in self.sessions():
                 self.call("DELETE", f"/v1/sessions/{s['id']}")
         finally:
-            self.stop()
-            for c in self.engine.containers(self.instance):
-                self.engine.call("DELETE", f"/containers/{c['Id']}?force=true&v=true", ok=(200, 204, 404))
-            for v in self.engine.volumes(self.instance):
-                self.engine.call("DELETE", f"/volumes/{v['Name']}?force=true", ok=(200, 204, 404))
-            shutil.rmtree(self.data, ignore_errors=True)
+            try:
+                self.stop()
+            finally:
+                self.clean()
+
+    def clean(self):
+        for c in self.engine.containers(self.instance):
+            self.engine.call("DELETE", f"/containers/{c['Id']}?force=true&v=true", ok=(200, 204, 404))
+        for v in self.engine.volumes(self.instance):
+            self.engine.call("DELETE", f"/volumes/{v['Name']}?force=true", ok=(200, 204, 404))
+        shutil.rmtree(self.data, ignore_errors=True)
 
     # ---- HTTP ----
 
