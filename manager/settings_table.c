@@ -62,7 +62,7 @@ const struct setting settings_table[] = {
 	{ "max_output", { "SANDBOX_MAX_OUTPUT" }, NUMBER(INT, max_output, 1000, 16 << 20, "100000"), false, NULL,
 	  "characters of output in a reply; head and tail are kept" },
 	{ "max_concurrency", { "SANDBOX_MAX_CONCURRENCY" }, NUMBER(INT, max_concurrency, 1, 1000, "4"), false, NULL,
-	  "commands of one session that run at once; more wait their turn" },
+	  "commands of one session that run at once, 56 at most; more wait their turn" },
 	{ "shell", { "SANDBOX_SHELL" }, TEXT(shell, setting_check_shell, "bash"), false, NULL,
 	  "the shell of a command given as text, bash or sh" },
 
