@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/agent/fd.h"
@@ -189,11 +190,13 @@ static void step_back(void)
 
 static void reset_signals(void)
 {
-	struct sigaction normal = { .sa_handler = SIG_DFL };
+	/* The kernel's own struct: no handler, no flags, an empty mask. libc keeps 32 and 33 to itself, but
+	 * an engine may have been started with them ignored, and that is inherited. */
+	static const unsigned long normal[4];
 	sigset_t none;
 
 	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &normal, NULL);
+		(void)syscall(SYS_rt_sigaction, sig, normal, NULL, sizeof(unsigned long));
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
