@@ -69,13 +69,12 @@ int dispatch_begin(struct api *api, struct request *rq, const char *target, stru
 	return check_body(api, rq, *ret_length, e);
 }
 
-/* Refusals that a trail of who tried what is kept of; looking for what is not there is none. */
+/* A trail of who was refused what is kept; to look for what is not there, or to wait too long, is no refusal.
+ */
 static bool is_worth_a_row(const struct request *rq, const struct err *e)
 {
-	int status = err_http_status(e->code);
-
-	return rq->who.actor && rq->route && status >= 400 && status < 500 && e->code != ERR_NOT_FOUND &&
-	       e->code != ERR_GONE && e->code != ERR_UNAUTHORIZED;
+	return rq->who.actor && rq->route && e->code != ERR_NOT_FOUND && e->code != ERR_UNAUTHORIZED &&
+	       e->code != ERR_TIMEOUT && e->code != ERR_INTERNAL;
 }
 
 void dispatch_refuse(struct api *api, struct request *rq, struct response *rs, const struct err *e)
