@@ -98,7 +98,7 @@ engine_call() {
   "${engine_curl[@]}" --fail-with-body --max-time "${ENGINE_SECONDS:-60}" -X "$method" "$@" "$engine_url$path"
 }
 
-engine_answers() { [[ $(ENGINE_SECONDS=5 engine_call GET /_ping 2>/dev/null) == OK ]]; }
+engine_answers() { [[ $(ENGINE_SECONDS=15 engine_call GET /_ping 2>/dev/null) == OK ]]; }
 
 # find_engine: sets `engine` to the address named by SANDBOX_ENGINE or DOCKER_HOST, else to the first of the
 # usual sockets that answers, those that berthd tries and last that of `make up`. Fails when none answers.
