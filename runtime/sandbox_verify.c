@@ -7,7 +7,7 @@
 #define MIB (1ll << 20)
 #define PAGE 4096
 
-/* Sizes and inodes of a session of 4096 MiB; others get their share (DESIGN: 2688 MiB + inodes of 4064). */
+/* Sizes and inodes of a session of 4096 MiB; others get their share. */
 static const struct sandbox_place at_4g[] = {
 	{ "/tmp", "tmp", 1024 * MIB, 131072 },
 	{ SANDBOX_HOME, "home", 1536 * MIB, 393216 },

@@ -114,7 +114,7 @@ static bool is_prose(const char *bytes, size_t len)
 	return len > 0;
 }
 
-/* Docker tells a program that is not there on stdout, Podman on stderr (engine-pitfalls A28). */
+/* Docker tells a program that is not there on stdout, Podman on stderr. */
 static const char *exec_complaint(struct stream *s)
 {
 	struct exec_stream *x = (struct exec_stream *)s;

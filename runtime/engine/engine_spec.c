@@ -18,7 +18,7 @@
 #define SYSCTLS "{'kernel.shm_rmid_forced': '1', 'kernel.msgmni': '128', 'kernel.sem': '250 32000 100 128'}"
 
 /*
- * The hardening, as the container's configuration at large. Each member has its reason in DESIGN 4
+ * The hardening, as the container's configuration at large. Each member has its reason in docs/SECURITY.md
  * and docs/SECURITY.md. What is not named takes the engine's default: seccomp, AppArmor, SELinux,
  * masked and read-only paths of /proc.
  *
@@ -171,7 +171,7 @@ static json_t *user_of(const struct engine_container_spec *spec)
 }
 
 /* nofile and core always explicit: without them the start fails where the engine may not raise its own
- * (engine-pitfalls 0.2). */
+ *. */
 struct ulimit {
 	const char *name;
 	int64_t value;

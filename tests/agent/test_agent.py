@@ -1,4 +1,4 @@
-"""What the agent promises about jobs, streams and links (DESIGN: agent and protocol)."""
+"""What the agent promises about jobs, streams and links."""
 import os
 import random
 import signal
