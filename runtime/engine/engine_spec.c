@@ -18,8 +18,8 @@
 #define SYSCTLS "{'kernel.shm_rmid_forced': '1', 'kernel.msgmni': '128', 'kernel.sem': '250 32000 100 128'}"
 
 /*
- * The hardening, as the container's configuration at large. Each member has its reason in docs/SECURITY.md
- * and docs/SECURITY.md. What is not named takes the engine's default: seccomp, AppArmor, SELinux,
+ * The hardening, as the container's configuration at large. Each member has its reason in
+ * docs/SECURITY.md. What is not named takes the engine's default: seccomp, AppArmor, SELinux,
  * masked and read-only paths of /proc.
  *
  * Healthcheck NONE: the engine would start an image's health check inside, outside of every job.
