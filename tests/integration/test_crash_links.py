@@ -226,7 +226,7 @@ def newest_exec(berthd, session):
 def test_a_client_that_hangs_up_cancels_its_command(berthd, engine, kind):
     session = berthd.create()["id"]
     pid = main_pid(engine, berthd.container_of(session))
-    command = "setsid sleep 1000 & touch started; trap 'touch asked' TERM; while :; do sleep 0.1; done"
+    command = "trap 'touch asked' TERM; setsid sleep 1000 & touch started; while :; do sleep 0.1; done"
     if kind == "plain":
         client = ask(berthd, session, {"command": command})
         workspace(berthd, session).await_file("started")
