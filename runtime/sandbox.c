@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/sandbox.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -80,6 +81,44 @@ static int make_place(const struct sandbox_kit *kit, const char *id, const struc
 	return r < 0 || p->size_bytes ? r : own_workspace(kit, id, name, e);
 }
 
+/* All places in memory, or all on disk. */
+struct places_work {
+	const struct sandbox_kit *kit;
+	const char *id;
+	const struct sandbox_places *places;
+	bool tmpfs;
+	int r;
+	struct err e;
+};
+
+static void *make_kind(void *arg)
+{
+	struct places_work *w = arg;
+	for (size_t i = 0; w->r == 0 && i < w->places->count; i++)
+		if ((w->places->at[i].size_bytes > 0) == w->tmpfs)
+			w->r = make_place(w->kit, w->id, &w->places->at[i], &w->e);
+	return NULL;
+}
+
+/* The workspace's helper container takes as long as all tmpfs volumes together: both at once. */
+static int make_places(const struct sandbox_kit *kit, const char *id, const struct sandbox_places *ps,
+		       struct err *e)
+{
+	struct places_work memory = { .kit = kit, .id = id, .places = ps, .tmpfs = true };
+	struct places_work disk = { .kit = kit, .id = id, .places = ps };
+	pthread_t thread;
+	bool threaded = pthread_create(&thread, NULL, make_kind, &memory) == 0;
+	make_kind(&disk);
+	if (threaded)
+		pthread_join(thread, NULL);
+	else
+		make_kind(&memory);
+	const struct places_work *bad = disk.r < 0 ? &disk : &memory;
+	if (bad->r < 0)
+		*e = bad->e;
+	return bad->r;
+}
+
 static int make_container(const struct sandbox_kit *kit, const struct sandbox_spec *s,
 			  const struct sandbox_places *ps, char ret_id[ENGINE_ID_SIZE], struct err *e)
 {
@@ -119,8 +158,8 @@ static int build(const struct sandbox_kit *kit, const struct sandbox_spec *spec,
 {
 	struct sandbox_places ps;
 	int r = sandbox_divide(spec, &ps, e);
-	for (size_t i = 0; r == 0 && i < ps.count; i++)
-		r = make_place(kit, spec->id, &ps.at[i], e);
+	if (r == 0)
+		r = make_places(kit, spec->id, &ps, e);
 	if (r == 0)
 		r = make_container(kit, spec, &ps, box->container, e);
 	if (r == 0)
