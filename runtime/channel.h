@@ -54,6 +54,23 @@ struct channel_job_info {
 int channel_list(struct channel *c, struct channel_job_info *ret_jobs, size_t *ret_count, int timeout_ms,
 		 struct err *e) NODISCARD;
 
+/*
+ * A piece of what a job with PROTO_KEEP_RING has written, for any number of readers at once. With wait it is
+ * there when there is a byte at `offset` or the job has ended, or empty before (ask again); without, at once.
+ * client_fd: a socket to watch meanwhile, or -1. ERR_NOT_FOUND: the agent has no such job; ERR_TIMEOUT;
+ * ERR_CONFLICT: the client has gone; ERR_LIMIT: more than PROTO_READS_MAX - 16 readers; ERR_SANDBOX: the link
+ * is lost.
+ */
+struct channel_chunk {
+	uint64_t offset; /* of the first byte: above the one asked for when that has left the ring */
+	uint64_t total;  /* bytes written so far */
+	enum proto_state state;
+	size_t len;
+	char bytes[PROTO_CHUNK_MAX];
+};
+int channel_read(struct channel *c, uint32_t job, uint64_t offset, bool wait, int timeout_ms, int client_fd,
+		 struct channel_chunk *ret, struct err *e) NODISCARD;
+
 /* ---- jobs ---- */
 
 struct job_spec {
@@ -61,6 +78,7 @@ struct job_spec {
 	const char *const *argv; /* NULL-terminated, or NULL and `script` */
 	const char *script;
 	const char *shell;
+	const char *builtin; /* with argv as its arguments, which may be NULL (runtime/protocol/builtin.h) */
 	const char *const *env; /* "K=V", NULL-terminated */
 	const char *cwd;
 	int64_t timeout_ms;

@@ -245,7 +245,7 @@ static size_t spec_size(const struct job_spec *s)
 {
 	const size_t numbers = 5 * (PROTO_FIELD_HEADER + sizeof(uint64_t));
 	return numbers + text_size(s->tag) + text_size(s->cwd) + text_size(s->shell) + text_size(s->script) +
-	       list_size(s->argv) + list_size(s->env);
+	       text_size(s->builtin) + list_size(s->argv) + list_size(s->env);
 }
 
 static void put_text(struct proto_writer *w, uint16_t tag, const char *text)
@@ -271,6 +271,7 @@ static void encode_spec(const struct job_spec *s, uint8_t *out, size_t size)
 	proto_put_u64(&w, PROTO_F_JOB_FLAGS,
 		      (s->has_stdin ? PROTO_JOB_STDIN : 0) | (s->split ? PROTO_JOB_SPLIT : 0));
 	put_text(&w, PROTO_F_CWD, s->cwd);
+	put_text(&w, PROTO_F_BUILTIN, s->builtin);
 	put_text(&w, PROTO_F_SHELL, s->shell);
 	put_text(&w, PROTO_F_SCRIPT, s->script);
 	put_list(&w, PROTO_F_ARG, s->argv);

@@ -32,6 +32,8 @@ static const struct frame_rule RULES[PROTO_TYPE_COUNT_] = {
 	[PROTO_ERROR]     = { 0, 0,                           JOB_NONE, 0 },
 	[PROTO_PING]      = { 0, 0,                           JOB_NONE, 0 },
 	[PROTO_PONG]      = { 0, 0,                           JOB_NONE, 0 },
+	[PROTO_READ]      = { 0, 0,                           JOB_SOME, 0 },
+	[PROTO_CHUNK]     = { 0, 0,                           JOB_SOME, 0 },
 };
 /* clang-format on */
 

@@ -26,6 +26,13 @@
  * An ended job is kept by the agent until FORGET, so that a manager which was away finds it by
  * LIST and reads it by ATTACH. A lost link changes nothing for a job but that nobody reads it.
  *
+ * A job with PROTO_KEEP_RING is not sent as DATA unless somebody attaches: its EXIT comes without its
+ * output, and any number of readers ask for pieces by READ. A CHUNK has OFFSET (of its first byte, above
+ * the one asked for when that has left the ring), TOTAL (bytes written so far), STATE and CHUNK (the
+ * bytes, maybe none); STATE is missing when there is no such job. With WAIT the answer comes when there is
+ * a byte at the offset, or the job has ended; or at once, empty, when too many are waiting
+ * (PROTO_READS_MAX). The bytes of a CHUNK count against the link's credit.
+ *
  * Credit: each side may send DATA for one job and stream while it holds credit for it
  * (PROTO_JOB_WINDOW at START or ATTACH, more by WINDOW) and for the whole link
  * (PROTO_LINK_WINDOW at HELLO, more by WINDOW with job 0). The receiver gives link credit back
@@ -50,9 +57,11 @@
 #define PROTO_JOBS_MAX 64    /* jobs of one sandbox, ended ones that were not forgotten included */
 #define PROTO_TAG_MAX 40     /* bytes of a job's tag (the manager's exec id) */
 #define PROTO_DETAIL_MAX 240 /* bytes of a human text in a frame */
-#define PROTO_LIST_END 0     /* job id of the LIST frame that closes a list */
-#define PROTO_BEAT_S 10      /* each side sends at least one frame so often (PING when idle) */
-#define PROTO_BEATS_LOST 3   /* so many silent beats, counted in ticks of at most 1 s, end the link */
+#define PROTO_READS_MAX 64   /* READs of one link that are not answered yet */
+#define PROTO_CHUNK_MAX (PROTO_PAYLOAD_MAX - 256) /* bytes of output in a CHUNK */
+#define PROTO_LIST_END 0                          /* job id of the LIST frame that closes a list */
+#define PROTO_BEAT_S 10    /* each side sends at least one frame so often (PING when idle) */
+#define PROTO_BEATS_LOST 3 /* so many silent beats, counted in ticks of at most 1 s, end the link */
 
 /* who may send it: M manager, A agent */
 enum proto_type {
@@ -75,6 +84,9 @@ enum proto_type {
 	PROTO_ERROR,  /* A  job 0; PROTO_F_DETAIL; the link closes after it */
 	PROTO_PING,   /* MA job 0; PROTO_F_COOKIE */
 	PROTO_PONG,   /* MA job 0; the PING's cookie */
+	PROTO_READ,  /* M  PROTO_F_COOKIE, PROTO_F_OFFSET, PROTO_F_WAIT of 0 or 1: a piece of the job's stdout
+		      */
+	PROTO_CHUNK, /* A  the answer: the READ's PROTO_F_COOKIE, then as described above */
 	PROTO_TYPE_COUNT_
 };
 
@@ -114,6 +126,10 @@ enum proto_tag {
 	PROTO_F_GRACE_MS,
 	PROTO_F_COOKIE,
 	PROTO_F_DETAIL, /* text for people */
+	PROTO_F_OFFSET,
+	PROTO_F_TOTAL,
+	PROTO_F_WAIT,
+	PROTO_F_CHUNK, /* bytes */
 
 	/* facts of a hello */
 	PROTO_F_UID = 32,
@@ -156,6 +172,8 @@ enum proto_tag {
 	PROTO_F_HEAD,       /* bytes of output kept from the start, per stream */
 	PROTO_F_TAIL,       /* bytes of output kept at the end, per stream */
 	PROTO_F_JOB_FLAGS,  /* PROTO_JOB_* */
+	PROTO_F_BUILTIN, /* text: what the agent does itself, with the arguments (builtin.h); no script then
+			  */
 
 	/* end of a job */
 	PROTO_F_REASON = 128, /* enum proto_reason */
@@ -175,6 +193,19 @@ enum proto_tag {
 	PROTO_F_STATE = 160, /* enum proto_state */
 	PROTO_F_AGE_MS,      /* since START */
 	PROTO_F_STDIN_BYTES, /* of stdin taken so far; a manager that attaches goes on from here */
+
+	/* output of a built-in (builtin.h) */
+	PROTO_F_ENTRY = 192, /* a nested field list */
+	PROTO_F_DONE,        /* likewise */
+	PROTO_F_TYPE,        /* enum builtin_type */
+	PROTO_F_MODE,
+	PROTO_F_MTIME_NS,
+	PROTO_F_CTIME_NS,
+	PROTO_F_INODE,
+	PROTO_F_TARGET,
+	PROTO_F_ENTRIES,
+	PROTO_F_REFUSED,
+	PROTO_F_TRUNCATED,
 };
 
 #define PROTO_MOUNT_NOSUID 1u
@@ -185,7 +216,8 @@ enum proto_tag {
 enum proto_keep {
 	PROTO_KEEP_BLOCK, /* a reader that stalls stalls the job; without a reader as RING */
 	PROTO_KEEP_ENDS,  /* never stalls: head at once, tail when the job ended, a GAP between */
-	PROTO_KEEP_RING,  /* never stalls: the last TAIL bytes, a GAP where the reader fell behind */
+	PROTO_KEEP_RING,  /* never stalls: the last TAIL bytes, read by READ; a GAP where an attached reader
+			     fell behind */
 };
 
 #define PROTO_JOB_STDIN 1u /* has a stdin; otherwise it is /dev/null */
@@ -266,7 +298,7 @@ void proto_exit_encode(struct proto_writer *w, const struct proto_exit *exit);
 
 /* A job spec. Lists (arguments, environment) stay in the payload: walk them by tag. */
 struct proto_spec {
-	struct proto_text tag, script, shell, cwd;
+	struct proto_text tag, script, shell, cwd, builtin;
 	uint64_t timeout_ms;
 	enum proto_keep keep;
 	uint32_t head_bytes, tail_bytes; /* each at most PROTO_KEEP_MAX */

@@ -17,6 +17,7 @@ static const struct record_rule RULES[] = {
 	RULE(PROTO_F_TAG,        RECORD_TEXT, tag,        0, PROTO_TAG_MAX,   "tag is too long, repeated or holds a NUL"),
 	RULE(PROTO_F_SCRIPT,     RECORD_TEXT, script,     0, PROTO_SPEC_MAX,  "script is repeated or holds a NUL"),
 	RULE(PROTO_F_SHELL,      RECORD_TEXT, shell,      1, PATH_MAX - 1,    "shell is empty, too long, repeated or holds a NUL"),
+	RULE(PROTO_F_BUILTIN,    RECORD_TEXT, builtin,    1, PROTO_TAG_MAX,   "built-in is empty, too long, repeated or holds a NUL"),
 	RULE(PROTO_F_CWD,        RECORD_TEXT, cwd,        1, PATH_MAX - 1,    "cwd is empty, too long, repeated or holds a NUL"),
 	RULE(PROTO_F_TIMEOUT_MS, RECORD_U64,  timeout_ms, 0, INT64_MAX / 2,   "timeout is out of range or repeated"),
 	RULE(PROTO_F_KEEP,       RECORD_INT,  keep,       0, PROTO_KEEP_RING, "keep is none of block, ends, ring"),
@@ -70,6 +71,8 @@ static int take_field(struct proto_spec *spec, const struct proto_field *f, uint
 
 static int check_whole(const struct proto_spec *spec, const char **ret_why)
 {
+	if (spec->builtin.at)
+		return spec->script.at ? fail(ret_why, "the spec has both a built-in and a script") : 0;
 	if ((spec->arg_count > 0) == (spec->script.at != NULL))
 		return fail(ret_why, "the spec needs either arguments or a script");
 	if (spec->script.at && !spec->shell.at)

@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	MUST(!why);
-	MUST((spec.arg_count > 0) != (spec.script.at != NULL));
+	MUST(spec.builtin.at ? !spec.script.at : (spec.arg_count > 0) != (spec.script.at != NULL));
 	MUST(!spec.script.at || spec.shell.at);
 	MUST(spec.head_bytes <= PROTO_KEEP_MAX && spec.tail_bytes <= PROTO_KEEP_MAX);
 	check_lists(data, size, &spec);

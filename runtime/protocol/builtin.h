@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * builtin.h - the jobs that the agent does itself, in the place of a command: files and archives.
+ * Pure, as protocol.h; linked into both sides.
+ *
+ * A START with PROTO_F_BUILTIN names one of the table below; its arguments follow as PROTO_F_ARG: paths
+ * as raw bytes, numbers as decimal text. It runs in the child of the job's supervisor, with the uid, the
+ * limits and the places of the sandbox, so that whatever hangs or is killed is that one job. Relative
+ * paths count from the spec's cwd. It exits with 0 when its output says all there is to say, failures
+ * included; any other end means that it was killed, or that its output is not to be believed.
+ *
+ * Its output on stdout is a list of fields, each a PROTO_F_ENTRY (a nested field list, decoded by
+ * builtin_entry_decode) or, last, one PROTO_F_DONE. `read` and `pack` send one entry and then raw bytes.
+ *
+ *   name    arguments                 stdin      stdout
+ *   read    PATH OFFSET LENGTH        -          ENTRY of the open file (errno 0), then bytes: at most LENGTH
+ *                                                (0: to its end) from OFFSET; only regular files. A file that
+ *                                                has no size (/proc) is read to its end, at most
+ *                                                BUILTIN_SIZELESS_MAX; one that grows, to the size it had
+ *   write   PATH MODE WANT            the bytes  ENTRY of the new file. MODE: octal, for a file that is new;
+ * "" is 644. WANT: "" any, "new" only if there is none (EEXIST), "old" only if there is one (ESTALE), else a
+ * tag that the file must have (ESTALE) list    PATH RECURSIVE MAX        -          ENTRYs in byte order of
+ * their paths, at most MAX, then DONE stat    PATH...                   -          an ENTRY for each, in
+ * order mkdir   PATH                      -          an ENTRY; parents are made; a folder that is there is
+ * fine move    FROM TO                   -          an ENTRY of TO delete  RECURSIVE PATH...         - an
+ * ENTRY for each, in order ports   PID...                    -          an ENTRY for each TCP port on which
+ * the job of that leader listens: `pid` and `size` (the port) pack    PATH FORMAT               - ENTRY of
+ * the folder, then the archive; what was left out on stderr (SPLIT) as ENTRYs, then DONE unpack  PATH FORMAT
+ * archive    ENTRYs of what was refused, at most BUILTIN_REPORT_MAX, then DONE
+ *
+ * RECURSIVE is "1" or "0". FORMAT is "tar", "tar.gz" or "tar.zst"; unpack also takes "" (looks for itself).
+ * In an entry `path` is as it was given, or that joined with what is below it.
+ */
+#ifndef BERTH_BUILTIN_H
+#define BERTH_BUILTIN_H
+
+#include "runtime/protocol/protocol.h"
+
+#define BUILTIN_PATHS_MAX 4096             /* of one stat or delete */
+#define BUILTIN_LIST_MAX 100000            /* entries of one list */
+#define BUILTIN_SIZELESS_MAX (16ull << 20) /* bytes read of a file that says it has none */
+#define BUILTIN_REPORT_MAX 1000            /* entries of a report; DONE counts the others, too */
+#define BUILTIN_ENTRY_MAX 8192             /* bytes of one encoded entry: a path has at most PATH_MAX */
+#define BUILTIN_TAG_SIZE 64                /* of a file's tag, NUL included */
+
+enum builtin_type {
+	BUILTIN_NONE, /* there is no file */
+	BUILTIN_FILE,
+	BUILTIN_DIR,
+	BUILTIN_SYMLINK,
+	BUILTIN_FIFO,
+	BUILTIN_SOCKET,
+	BUILTIN_CHAR,
+	BUILTIN_BLOCK,
+	BUILTIN_TYPE_COUNT_
+};
+
+/* "file", "dir", "symlink", ...; NULL for a number that is none, "" for BUILTIN_NONE. */
+const char *builtin_type_name(unsigned type);
+
+/* What is known of one path. Texts are borrowed from the payload and not NUL-terminated. */
+struct builtin_entry {
+	struct proto_text path;
+	enum builtin_type type;
+	unsigned mode; /* permission bits, 07777 */
+	uint64_t size; /* bytes */
+	int64_t mtime_ns, ctime_ns;
+	uint64_t inode;
+	unsigned pid;
+	struct proto_text target; /* of a symlink */
+	int sys;                  /* errno of what went wrong; 0: nothing */
+	struct proto_text detail; /* why, when errno does not say it all */
+};
+
+struct builtin_done {
+	uint64_t entries; /* all that were handled; of unpack those that were written */
+	uint64_t bytes;   /* likewise, of their contents */
+	uint64_t refused; /* those that were not, reported or not */
+	bool truncated;   /* there were more than was asked for */
+	int sys;          /* the errno that ended it early; 0: it did all */
+	struct proto_text detail;
+};
+
+/* The fields of a PROTO_F_ENTRY or PROTO_F_DONE value: 0, or -1 when something is broken or out of its range.
+ * The encoders put the whole field, tag and all; they are the inverse. */
+int builtin_entry_decode(const uint8_t *value, size_t len, struct builtin_entry *ret);
+void builtin_entry_encode(struct proto_writer *w, const struct builtin_entry *entry);
+int builtin_done_decode(const uint8_t *value, size_t len, struct builtin_done *ret);
+void builtin_done_encode(struct proto_writer *w, const struct builtin_done *done);
+
+/* The tag of a file's version, as HTTP's ETag without quotes: made of inode, size, mtime and ctime. */
+void builtin_tag(const struct builtin_entry *entry, char ret[BUILTIN_TAG_SIZE]);
+
+#endif
