@@ -42,6 +42,8 @@ struct settings {
 	int64_t max_timeout_s;     /* SANDBOX_MAX_TIMEOUT 1800 */
 	int64_t max_output;        /* SANDBOX_MAX_OUTPUT 100000 characters */
 	int64_t max_concurrency;   /* SANDBOX_MAX_CONCURRENCY 4 execs of one session */
+	int64_t max_processes;     /* SANDBOX_MAX_PROCESSES 8 background processes of one session */
+	int64_t process_buffer;    /* SANDBOX_PROCESS_BUFFER 1 MiB: bytes of output kept of each */
 	char *shell;               /* SANDBOX_SHELL bash */
 	/* HTTP */
 	int64_t max_body;        /* SANDBOX_MAX_BODY 64 MiB */
