@@ -30,6 +30,8 @@
  *
  * RECURSIVE is "1" or "0". FORMAT is "tar", "tar.gz" or "tar.zst"; unpack also takes "" (looks for itself).
  * In an entry `path` is as it was given, or that joined with what is below it.
+ * `write` ends well only after the end of its stdin; its entry's `detail` is "new" when there was no file
+ * before. One that is cancelled first gets SIGTERM, and takes its temporary file away.
  */
 #ifndef BERTH_BUILTIN_H
 #define BERTH_BUILTIN_H
