@@ -8,9 +8,11 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/agent/builtins.h"
 #include "runtime/agent/fd.h"
 #include "runtime/protocol/protocol.h"
 
@@ -20,6 +22,7 @@
 #define SCRIPT_FD 60
 #define SCRIPT_PATH_SIZE 32
 #define COMMAND_NICE 10
+#define BUILTIN_UMASK 022
 
 struct command {
 	char *spec; /* a private copy of the memfd, so that it can be written to */
@@ -215,6 +218,22 @@ static enum supervisor_step failed_step(const struct command *c, int sys)
 	return c->facts.script.at && missing ? STEP_SHELL : STEP_EXEC;
 }
 
+/*
+ * The end of the exec pipe says that it has begun, as an execve would. The process stays dumpable: a file
+ * without a name gets one through /proc/self/fd, which is root's otherwise (proc(5)).
+ */
+static _Noreturn void do_builtin(const struct supervisor_setup *s, const struct command *c)
+{
+	int argc = (int)c->facts.arg_count;
+	const struct builtin *b = builtins_find(own(c, c->facts.builtin.at), argc);
+
+	if (!b)
+		fail(s, STEP_BUILTIN, errno);
+	fd_keep_only(NULL, 0);
+	(void)umask(BUILTIN_UMASK);
+	_exit(builtins_run(b, argc, c->argv));
+}
+
 _Noreturn void command_run(const struct supervisor_setup *s)
 {
 	struct command c = { 0 };
@@ -233,6 +252,8 @@ _Noreturn void command_run(const struct supervisor_setup *s)
 	if (c.facts.cwd.at && chdir(own(&c, c.facts.cwd.at)) < 0)
 		fail(s, STEP_CHDIR, errno);
 	environ = c.env; /* execvpe(3) looks for PATH in it */
+	if (c.facts.builtin.at)
+		do_builtin(s, &c);
 	execvpe(c.argv[0], c.argv, c.env);
 	sys = errno;
 	fail(s, failed_step(&c, sys), sys);

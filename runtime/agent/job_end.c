@@ -239,10 +239,8 @@ void job_fail_start(struct job *j, int sys, const char *detail)
 static const char *step_detail(int step)
 {
 	static const char *const NAMES[] = {
-		[STEP_SPEC] = "spec",
-		[STEP_CHDIR] = "chdir",
-		[STEP_SHELL] = "no_shell",
-		[STEP_EXEC] = "exec",
+		[STEP_SPEC] = "spec",          [STEP_CHDIR] = "chdir", [STEP_SHELL] = "no_shell",
+		[STEP_BUILTIN] = "no_builtin", [STEP_EXEC] = "exec",
 	};
 	return NAMES[step];
 }

@@ -24,7 +24,7 @@ struct supervisor_setup {
 	struct rlimit nofile; /* what a job gets, since PID 1 raised its own */
 };
 
-enum supervisor_step { STEP_SPEC = 1, STEP_CHDIR, STEP_SHELL, STEP_EXEC };
+enum supervisor_step { STEP_SPEC = 1, STEP_CHDIR, STEP_SHELL, STEP_BUILTIN, STEP_EXEC };
 
 struct supervisor_failure {
 	int32_t step; /* enum supervisor_step */

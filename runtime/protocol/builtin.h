@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 /*
  * builtin.h - the jobs that the agent does itself, in the place of a command: files and archives.
  * Pure, as protocol.h; linked into both sides.
@@ -7,32 +8,40 @@
  * as raw bytes, numbers as decimal text. It runs in the child of the job's supervisor, with the uid, the
  * limits and the places of the sandbox, so that whatever hangs or is killed is that one job. Relative
  * paths count from the spec's cwd. It exits with 0 when its output says all there is to say, failures
- * included; any other end means that it was killed, or that its output is not to be believed.
+ * included; any other end means that it was killed, or that its output is not to be believed. A name that
+ * is none, or the wrong number of arguments, is a start_failed with the detail "no_builtin" and the errno
+ * ENOSYS or EINVAL.
  *
  * Its output on stdout is a list of fields, each a PROTO_F_ENTRY (a nested field list, decoded by
- * builtin_entry_decode) or, last, one PROTO_F_DONE. `read` and `pack` send one entry and then raw bytes.
+ * builtin_entry_decode) or, last, one PROTO_F_DONE. `read` and `pack` send one entry and then raw bytes;
+ * only the entry when it has an errno.
  *
- *   name    arguments                 stdin      stdout
- *   read    PATH OFFSET LENGTH        -          ENTRY of the open file (errno 0), then bytes: at most LENGTH
- *                                                (0: to its end) from OFFSET; only regular files. A file that
- *                                                has no size (/proc) is read to its end, at most
- *                                                BUILTIN_SIZELESS_MAX; one that grows, to the size it had
- *   write   PATH MODE WANT            the bytes  ENTRY of the new file. MODE: octal, for a file that is new;
- * "" is 644. WANT: "" any, "new" only if there is none (EEXIST), "old" only if there is one (ESTALE), else a
- * tag that the file must have (ESTALE) list    PATH RECURSIVE MAX        -          ENTRYs in byte order of
- * their paths, at most MAX, then DONE stat    PATH...                   -          an ENTRY for each, in
- * order mkdir   PATH                      -          an ENTRY; parents are made; a folder that is there is
- * fine move    FROM TO                   -          an ENTRY of TO delete  RECURSIVE PATH...         - an
- * ENTRY for each, in order ports   PID...                    -          an ENTRY for each TCP port on which
- * the job of that leader listens: `pid` and `size` (the port) pack    PATH FORMAT               - ENTRY of
- * the folder, then the archive; what was left out on stderr (SPLIT) as ENTRYs, then DONE unpack  PATH FORMAT
- * archive    ENTRYs of what was refused, at most BUILTIN_REPORT_MAX, then DONE
+ *   name    arguments           stdin    stdout
+ *   read    PATH OFFSET LENGTH  -        ENTRY of the open file (errno 0), then bytes: at most LENGTH (0: to its
+ *                                        end) from OFFSET; only regular files. A file that has no size (/proc)
+ *                                        is read to its end, at most BUILTIN_SIZELESS_MAX; one that grows, to
+ *                                        the size it had
+ *   write   PATH MODE WANT      content  ENTRY of the new file. MODE: octal, for a file that is new; "" is 644.
+ *                                        WANT: "" any, "new" only if there is none (EEXIST), "old" only if there
+ *                                        is one (ESTALE), else a tag that the file must have (ESTALE)
+ *   list    PATH RECURSIVE MAX  -        ENTRYs in byte order of their paths, at most MAX, then DONE
+ *   stat    PATH...             -        an ENTRY for each, in order
+ *   mkdir   PATH                -        an ENTRY; parents are made; a folder that is there is fine
+ *   move    FROM TO             -        an ENTRY of TO
+ *   delete  RECURSIVE PATH...   -        an ENTRY for each, in order
+ *   ports   PID...              -        an ENTRY for each TCP port on which the job of that leader listens:
+ *                                        `pid` and `size` (the port)
+ *   pack    PATH FORMAT         -        ENTRY of the folder, then the archive; what was left out on stderr
+ *                                        (SPLIT) as ENTRYs, then DONE
+ *   unpack  PATH FORMAT         archive  ENTRYs of what was refused, at most BUILTIN_REPORT_MAX, then DONE
  *
  * RECURSIVE is "1" or "0". FORMAT is "tar", "tar.gz" or "tar.zst"; unpack also takes "" (looks for itself).
- * In an entry `path` is as it was given, or that joined with what is below it.
+ * In an entry `path` is as it was given (the first PATH_MAX bytes of it, should it be longer), or that joined
+ * with what is below it.
  * `write` ends well only after the end of its stdin; its entry's `detail` is "new" when there was no file
  * before. One that is cancelled first gets SIGTERM, and takes its temporary file away.
  */
+/* clang-format on */
 #ifndef BERTH_BUILTIN_H
 #define BERTH_BUILTIN_H
 
@@ -42,8 +51,8 @@
 #define BUILTIN_LIST_MAX 100000            /* entries of one list */
 #define BUILTIN_SIZELESS_MAX (16ull << 20) /* bytes read of a file that says it has none */
 #define BUILTIN_REPORT_MAX 1000            /* entries of a report; DONE counts the others, too */
-#define BUILTIN_ENTRY_MAX 8192             /* bytes of one encoded entry: a path has at most PATH_MAX */
-#define BUILTIN_TAG_SIZE 64                /* of a file's tag, NUL included */
+#define BUILTIN_ENTRY_MAX 9216             /* bytes of one encoded entry: two paths of PATH_MAX, a detail */
+#define BUILTIN_TAG_SIZE 72                /* of a file's tag, NUL included */
 
 enum builtin_type {
 	BUILTIN_NONE, /* there is no file */

@@ -53,6 +53,34 @@ int record_take(const struct record_rule *rules, size_t count, const struct prot
 	return 0;
 }
 
+static void put(const struct record_rule *rule, const uint8_t *member, struct proto_writer *w)
+{
+	struct proto_text text;
+	uint64_t value = 0;
+	uint32_t small;
+
+	if (rule->kind == RECORD_TEXT) {
+		memcpy(&text, member, sizeof(text));
+		if (text.at)
+			proto_put(w, rule->tag, text.at, text.len);
+		return;
+	}
+	if (rule->kind == RECORD_U64) {
+		memcpy(&value, member, sizeof(value));
+	} else {
+		memcpy(&small, member, sizeof(small));
+		value = small;
+	}
+	if (value != 0)
+		proto_put_u64(w, rule->tag, value);
+}
+
+void record_put(const struct record_rule *rules, size_t count, const void *record, struct proto_writer *w)
+{
+	for (size_t i = 0; i < count; i++)
+		put(&rules[i], (const uint8_t *)record + rules[i].offset, w);
+}
+
 bool record_has(const struct record_rule *rules, size_t count, uint64_t seen, uint16_t tag)
 {
 	for (size_t i = 0; i < count; i++)

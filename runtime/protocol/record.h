@@ -30,6 +30,9 @@ struct record_rule {
 int record_take(const struct record_rule *rules, size_t count, const struct proto_field *f, void *record,
 		uint64_t *seen, const char **ret_why);
 
+/* Puts each member that is not 0, or not NULL: the inverse of taking. */
+void record_put(const struct record_rule *rules, size_t count, const void *record, struct proto_writer *w);
+
 /* Was there a field for the rule with this tag? */
 bool record_has(const struct record_rule *rules, size_t count, uint64_t seen, uint16_t tag);
 

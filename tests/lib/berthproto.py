@@ -42,7 +42,7 @@ def _tags():
 TAG = _tags()
 NAME = {number: name for name, number in TAG.items()}
 BYTES_TAGS = {"AGENT", "BUILD", "DETAIL", "MOUNT", "INTERFACE", "PATH", "FSTYPE", "TAG", "ARG", "SCRIPT", "SHELL",
-              "ENV", "CWD"}
+              "ENV", "CWD", "BUILTIN", "ENTRY", "DONE", "TARGET"}
 REPEATED = {"MOUNT", "INTERFACE", "ARG", "ENV"}
 
 
@@ -67,6 +67,28 @@ def fields(payload):
             value = struct.unpack(">Q", value)[0]
         out[name].append(value)
     return {k: v if k in REPEATED else v[0] for k, v in out.items()}
+
+
+TYPE_NAMES = ["", "file", "dir", "symlink", "fifo", "socket", "char", "block"]
+
+
+def records(output):
+    """What a built-in said (runtime/protocol/builtin.h): its entries, its end or None, and the raw bytes behind."""
+    entries, done, at = [], None, 0
+    while at + 6 <= len(output):
+        tag, size = struct.unpack_from(">HI", output, at)
+        if NAME.get(tag) not in ("ENTRY", "DONE"):
+            break
+        value = fields(output[at + 6:at + 6 + size])
+        at += 6 + size
+        if NAME[tag] == "DONE":
+            done = value
+            break
+        for key, absent in (("PATH", None), ("ERRNO", 0), ("SIZE", 0), ("MODE", 0), ("TYPE", 0), ("MTIME_NS", 0)):
+            value.setdefault(key, absent)
+        value["TYPE"] = TYPE_NAMES[value["TYPE"]]
+        entries.append(value)
+    return entries, done, output[at:]
 
 
 def frame(type_name, aux=0, job=0, payload=b""):
@@ -116,11 +138,13 @@ class Result:
 
 
 def spec(argv=None, script=None, shell="bash", env=("PATH=/usr/bin:/bin",), cwd="/", timeout_ms=20000, keep=BLOCK,
-         head=0, tail=65536, flags=0, tag="t"):
+         head=0, tail=65536, flags=0, tag="t", builtin=None):
     parts = [field("TAG", tag), field("TIMEOUT_MS", timeout_ms), field("KEEP", keep), field("HEAD", head),
              field("TAIL", tail), field("JOB_FLAGS", flags)]
     if cwd is not None:
         parts.append(field("CWD", cwd))
+    if builtin is not None:
+        parts.append(field("BUILTIN", builtin))
     parts += [field("ARG", a) for a in argv or []]
     parts += [field("ENV", e) for e in env]
     if script is not None:

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/agent/builtins.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "runtime/agent/files.h"
+#include "runtime/protocol/builtin.h"
+
+struct builtin {
+	const char *name;
+	int args_min, args_max;
+	int (*run)(int argc, char **argv);
+};
+
+/* clang-format off */
+static const struct builtin BUILTINS[] = {
+	{ "stat",   1, BUILTIN_PATHS_MAX, file_stat_run },
+};
+/* clang-format on */
+
+const struct builtin *builtins_find(const char *name, int argc)
+{
+	for (size_t i = 0; i < sizeof(BUILTINS) / sizeof(BUILTINS[0]); i++) {
+		const struct builtin *b = &BUILTINS[i];
+		if (strcmp(b->name, name) != 0)
+			continue;
+		if (argc >= b->args_min && argc <= b->args_max)
+			return b;
+		errno = EINVAL;
+		return NULL;
+	}
+	errno = ENOSYS;
+	return NULL;
+}
+
+int builtins_run(const struct builtin *b, int argc, char **argv)
+{
+	return b->run(argc, argv);
+}
