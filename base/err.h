@@ -23,6 +23,7 @@
 	X(ERR_TIMEOUT, "deadline_exceeded", 504, 8)         \
 	X(ERR_CONFLICT, "conflict", 409, 5)                 \
 	X(ERR_GONE, "session_gone", 410, 4)                 \
+	X(ERR_PRECONDITION, "precondition_failed", 412, 5)  \
 	X(ERR_TOO_LARGE, "too_large", 413, 2)               \
 	X(ERR_URI_TOO_LONG, "uri_too_long", 414, 2)         \
 	X(ERR_MEDIA_TYPE, "unsupported_media_type", 415, 2) \

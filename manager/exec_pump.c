@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "manager/builtin.h"
 #include "manager/internal.h"
 
 #define SLICE_MS 1000 /* a stop of berthd is noticed so often */
@@ -394,15 +395,20 @@ static void resume_one(struct exec *x, struct channel *c, const struct channel_j
 		collector_wake(x->session->manager->collector, x);
 }
 
+static bool is_ours(const char *tag)
+{
+	return id_is("e_", tag) || id_is(BUILTIN_TAG_PREFIX, tag);
+}
+
 /* Jobs of an earlier berthd that got no row, or whose end is stored already. */
-static void drop_unknown(struct channel *c, const struct channel_job_info *jobs, size_t count,
-			 struct exec **all, size_t exec_count)
+static void drop_unknown(struct session *s, struct channel *c, const struct channel_job_info *jobs,
+			 size_t count, struct exec **all, size_t exec_count)
 {
 	for (size_t i = 0; i < count; i++) {
 		bool known = false;
 		for (size_t k = 0; k < exec_count; k++)
 			known = known || strcmp(all[k]->id, jobs[i].tag) == 0;
-		if (known || !id_is("e_", jobs[i].tag))
+		if (known || !is_ours(jobs[i].tag) || builtin_is_live(s, c, jobs[i].tag))
 			continue;
 		/* What a command that has ended well has left running stays. */
 		if (jobs[i].state == PROTO_JOB_ENDED)
@@ -421,7 +427,7 @@ void execs_resume(struct session *s, struct channel *c)
 		return; /* the link broke again: the next one comes here, too */
 	/* After the list: an exec is in our list before its job is in the agent's. */
 	_cleanup_free_ struct exec **all = execs_all(s, &exec_count);
-	drop_unknown(c, jobs, count, all, exec_count);
+	drop_unknown(s, c, jobs, count, all, exec_count);
 	for (size_t i = 0; i < exec_count; i++) {
 		resume_one(all[i], c, find_tag(jobs, count, all[i]->id));
 		exec_put(all[i]);
@@ -458,7 +464,7 @@ static void load_one(struct manager *m, struct exec_row *row)
 	capture_init(&x->capture, (size_t)limit, x->base64);
 	x->has_slot = true;
 	pthread_mutex_lock(&s->lock);
-	s->running++;
+	s->slots.taken++;
 	pthread_mutex_unlock(&s->lock);
 	exec_list_add(x);
 	exec_put(x);

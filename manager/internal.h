@@ -17,6 +17,7 @@
 #include "base/id.h"
 #include "base/utf8.h"
 #include "manager/capture.h"
+#include "manager/line.h"
 #include "manager/manager.h"
 #include "manager/session_state.h"
 #include "manager/workers.h"
@@ -29,13 +30,6 @@
 #define MANAGER_GONE_KEPT_MS (24ll * 3600 * 1000)
 #define MANAGER_EXEC_KEPT_MS (15ll * 60 * 1000)
 #define MANAGER_CANCEL_GRACE_MS 5000
-
-/* Where replies to waiting clients stand in a session's queue. */
-struct exec_waiter {
-	TAILQ_ENTRY(exec_waiter) next;
-	int wake_fd;
-	bool granted;
-};
 
 struct session {
 	struct manager *manager;
@@ -67,10 +61,10 @@ struct session {
 	int64_t end_not_before_ms;       /* monotonic: backoff after failures */
 	int end_failures;
 	TAILQ_HEAD(, exec) execs; /* those that run or whose end is not durable yet; references */
-	int running;              /* slots taken */
+	struct line slots;        /* of commands that run */
 	int ending;               /* ended, and their end is not stored yet */
-	TAILQ_HEAD(, exec_waiter) queue;
-	int queued; /* in it */
+	struct line desks;        /* of built-in jobs that run */
+	TAILQ_HEAD(, builtin_job) builtins;
 };
 
 /*
@@ -255,6 +249,7 @@ void execs_save_again(struct session *s);
 
 /* ---- exec_slot.c ---- */
 
+void exec_slots_init(struct session *s);
 /* Waits for one of the session's slots, in order. ERR_LIMIT when the time is over, ERR_CONFLICT when the
  * client hung up. */
 int exec_slot_take(struct session *s, int timeout_ms, int client_fd, struct err *e) NODISCARD;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "manager/builtin.h"
 #include "manager/internal.h"
 
 #define TOUCH_STEP_MS 1000 /* an idle deadline that moves by less is not written */
@@ -38,7 +39,8 @@ struct session *session_new(struct manager *m, struct session_row *row)
 	pthread_cond_init(&s->changed, &attr);
 	pthread_condattr_destroy(&attr);
 	TAILQ_INIT(&s->execs);
-	TAILQ_INIT(&s->queue);
+	exec_slots_init(s);
+	builtin_session_init(s);
 	return s;
 }
 
