@@ -6,6 +6,7 @@
 
 #include "api/routes.h"
 #include "base/id.h"
+#include "manager/session_default.h"
 
 const char *auth_bearer(const char *header)
 {
@@ -27,6 +28,20 @@ static int check_admin(struct api *api, struct request *rq, struct err *e)
 		return err_set(e, ERR_INVALID, "the admin token names no session: use /v1/sessions/ID%s",
 			       rq->route->path);
 	return sessions_find(api->manager, rq->session_id, &rq->session, e);
+}
+
+/* SANDBOX_TOKEN. Only the root, which names no session, makes the default session. */
+static int check_default(struct api *api, struct request *rq, struct err *e)
+{
+	rq->who.actor = "session";
+	if (rq->route->access == ROUTE_ADMIN)
+		return err_set(e, ERR_FORBIDDEN, "this needs the admin token");
+	if (!rq->session_id)
+		return session_default_get(api->manager, &rq->who, &rq->session, e);
+	rq->session = session_default_peek(api->manager);
+	if (!rq->session || strcmp(rq->session_id, session_get_id(rq->session)))
+		return err_set(e, ERR_NOT_FOUND, "no such session");
+	return 0;
 }
 
 static int check_session(struct api *api, struct request *rq, const char *token, struct err *e)
@@ -52,5 +67,7 @@ int auth_check(struct api *api, struct request *rq, struct err *e)
 		return err_set(e, ERR_UNAUTHORIZED, "a bearer token is needed");
 	if (id_secret_equal(token, api->settings->admin_token))
 		return check_admin(api, rq, e);
+	if (id_secret_equal(token, api->settings->token))
+		return check_default(api, rq, e);
 	return check_session(api, rq, token, e);
 }

@@ -11,7 +11,8 @@ const char *auth_bearer(const char *header);
 /*
  * Fills rq->who.actor, is_admin and, below a session, rq->session. ERR_UNAUTHORIZED: no valid token.
  * ERR_FORBIDDEN: a session's token where the admin's is needed. ERR_NOT_FOUND: no such session, or not that
- * of the token. ERR_GONE. ERR_INVALID: a path of a session at the root with the admin token.
+ * of the token. ERR_GONE. ERR_INVALID: a path of a session at the root with the admin token. At the root
+ * SANDBOX_TOKEN waits for the default session to be made: then also the errors of session_default_get().
  */
 int auth_check(struct api *api, struct request *rq, struct err *e) NODISCARD;
 

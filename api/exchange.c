@@ -153,8 +153,10 @@ static bool begin(struct exchange *x, struct MHD_Connection *mhd, const char *me
 	(void)MHD_get_connection_values(mhd, MHD_HEADER_KIND, take_header, x);
 	/* Whether a body follows may stand in a header that was left out. */
 	x->rs.close = x->headers_failed;
+	conn_work(x->conn); /* a session may be made first */
 	x->refused = x->headers_failed ||
 		     dispatch_begin(x->api, &x->rq, x->target ? x->target : "", &x->rs, &length, &x->err);
+	conn_begin(x->conn); /* the body's time begins now */
 	x->rq.body.max = dispatch_body_max(x->api, &x->rq);
 	return x->refused && (x->rs.close || length > SWALLOW_MAX);
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/handle_session.h"
 
+#include <string.h>
+
 #include "api/session_json.h"
 #include "base/id.h"
 #include "base/json.h"
+#include "manager/session_default.h"
 
 #define _cleanup_row_ _cleanup_(session_row_clear)
 
@@ -69,10 +72,18 @@ int handle_session_patch(struct api *api, struct request *rq, struct response *r
 
 int handle_session_delete(struct api *api, struct request *rq, struct response *rs, struct err *e)
 {
-	bool gone;
+	const char *workspace = request_query(rq, "workspace");
+	bool gone = true;
+	int r;
 
-	if (sessions_delete(api->manager, rq->session_id, &rq->who, &gone, e))
-		return -e->code;
+	if (workspace && strcmp(workspace, "delete"))
+		return err_field(e, "workspace", "must be delete, or not be given");
+	r = sessions_delete(api->manager, rq->session_id, &rq->who, &gone, e);
+	/* The workspace of one that is gone can still be removed. */
+	if (workspace && gone && (!r || r == -ERR_NOT_FOUND))
+		r = sessions_delete_workspace(api->manager, rq->session_id, &rq->who, e);
+	if (r)
+		return r;
 	response_json(rs, gone ? 200 : 202,
 		      json_pack("{s:s, s:s}", "id", rq->session_id, "state", gone ? "gone" : "stopping"));
 	return 0;

@@ -116,6 +116,7 @@ struct exec {
 
 struct collector;
 struct janitor;
+struct session_default;
 
 /* What a health check has found; for a second nobody asks again. */
 struct probe {
@@ -132,6 +133,7 @@ struct manager {
 	struct workers *enders;  /* end sessions */
 	struct collector *collector;
 	struct janitor *janitor;
+	struct session_default *standing; /* the default session, made or not */
 	char instance[ID_SIZE];
 	atomic_bool quiet; /* berthd stops */
 
@@ -227,6 +229,9 @@ void session_doom(struct session *s, const char *reason, const char *detail);
 void session_doom_locked(struct session *s, const char *reason, const char *detail, const struct caller *who);
 /* Gives a session that is to end to a worker, unless one is at it or it is too early to try again. */
 void session_end_if_due(struct session *s);
+/* Waits until nothing of it is left, until a monotonic deadline; false: something still is, or berthd stops.
+ */
+bool session_wait_gone(struct session *s, int64_t deadline_ms);
 
 /* ---- exec.c: life, replies, the list ---- */
 

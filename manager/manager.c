@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "manager/internal.h"
+#include "manager/session_default.h"
 
 #define WORKERS 4
 #define ENDERS 8
@@ -76,6 +77,8 @@ static int start(struct manager *m, struct err *e)
 	if (r == 0)
 		r = load_sessions(m, e);
 	if (r == 0)
+		m->standing = session_default_new(m);
+	if (r == 0)
 		r = execs_load(m, e);
 	return r == 0 ? janitor_new(m, &m->janitor, e) : r;
 }
@@ -131,6 +134,7 @@ void manager_free(struct manager *m)
 	workers_free(m->enders);
 	collector_stop(m->collector);
 	store_close(m->store); /* runs the callbacks of what was queued */
+	session_default_free(m->standing);
 	leave_all(m);
 	channels_free(m->channels);
 	collector_free(m->collector);

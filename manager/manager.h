@@ -62,6 +62,7 @@ struct session_request {
 	const char *workspace_kind, *workspace_name;       /* NULL: "volume" */
 	int64_t workspace_mb;                              /* -1: the default */
 	bool may_be_endless; /* ttl_s and idle_s may be 0: the caller holds the admin token */
+	bool is_default;     /* session_default.c alone asks for it: on the workspace that stays */
 };
 #define SESSION_MEMORY_MIN_MB 64
 #define SESSION_MEMORY_MAX_MB (1024 * 1024)
@@ -90,8 +91,9 @@ int sessions_patch(struct manager *m, const char *id, const struct session_patch
 		   struct session_row *ret, struct err *e) NODISCARD;
 
 /*
- * Removes the container, its volumes and its processes. 0 with *ret_gone true when they are gone, false when
- * the engine needs longer than 30 s: it goes on by itself. ERR_NOT_FOUND when it was gone before.
+ * Removes the container, its volumes and its processes, but not a workspace that outlives its session. 0 with
+ * *ret_gone true when they are gone, false when the engine needs longer than 30 s: it goes on by itself.
+ * ERR_NOT_FOUND when it was gone before.
  */
 int sessions_delete(struct manager *m, const char *id, const struct caller *who, bool *ret_gone,
 		    struct err *e) NODISCARD;

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "manager/internal.h"
+#include "manager/session_default.h"
 #include "runtime/delivery.h"
 
 #define PROBE_TIMEOUT_MS 10000
@@ -24,8 +25,13 @@ static const struct {
 	{ "host", true, false, 0 },
 };
 
-static int check_workspace(const struct session_row *row, enum workspace_kind *ret, struct err *e)
+static int check_workspace(const struct session_request *rq, const struct session_row *row,
+			   enum workspace_kind *ret, struct err *e)
 {
+	if (rq->is_default) {
+		*ret = WORKSPACE_NAMED;
+		return 0;
+	}
 	for (size_t i = 0; i < ARRAY_LEN(workspaces); i++) {
 		if (strcmp(workspaces[i].kind, row->workspace_kind) != 0)
 			continue;
@@ -96,8 +102,12 @@ static void fill_row(const struct manager *m, const struct session_request *rq, 
 		.idle_s = or_default(rq->idle_s, set->idle_s),
 		.network = xstrdup(rq->network ? rq->network : "none"),
 		.isolation = xstrdup(rq->isolation ? rq->isolation : "runc"),
-		.workspace_kind = xstrdup(rq->workspace_kind ? rq->workspace_kind : "volume"),
-		.workspace_name = rq->workspace_name ? xstrdup(rq->workspace_name) : NULL,
+		.workspace_kind = xstrdup(rq->is_default       ? "named"
+					  : rq->workspace_kind ? rq->workspace_kind
+							       : "volume"),
+		.workspace_name = rq->is_default       ? xstrdup(SESSION_DEFAULT_WORKSPACE)
+				  : rq->workspace_name ? xstrdup(rq->workspace_name)
+						       : NULL,
 		.workspace_mb = or_default(rq->workspace_mb, set->workspace_mb),
 		.state = xstrdup(session_state_name(SESSION_CREATING)),
 		.sandbox = xstrdup(sandbox),
@@ -121,6 +131,7 @@ static void spec_of(const struct session_row *row, enum workspace_kind kind, str
 								   : row->isolation,
 		.workspace = kind,
 		.workspace_bytes = row->workspace_mb * MIB,
+		.workspace_name = row->workspace_name,
 	};
 }
 
@@ -167,7 +178,7 @@ static int check(struct manager *m, const struct session_request *rq, struct ses
 	if (r == 0)
 		r = exec_env_check(rq->env, e);
 	if (r == 0)
-		r = check_workspace(row, &kind, e);
+		r = check_workspace(rq, row, &kind, e);
 	if (r == 0 && strcmp(row->network, "none") != 0)
 		r = err_field(e, "network", "must be none: the administrator has listed no other network");
 	if (r < 0)
@@ -307,8 +318,8 @@ static int bring_up(struct manager *m, struct session *s, const char *image, con
 }
 
 /* Gives it a token and a place in the table, and writes its row. */
-static int admit(struct manager *m, struct session_row *row, const struct caller *who, struct session **ret,
-		 char ret_token[64], struct err *e)
+static int admit(struct manager *m, struct session_row *row, size_t max, const struct caller *who,
+		 struct session **ret, char ret_token[64], struct err *e)
 {
 	char hash[ID_HASH_SIZE];
 	id_token("bst_", ret_token);
@@ -317,7 +328,7 @@ static int admit(struct manager *m, struct session_row *row, const struct caller
 	struct session_row own;
 	session_row_copy(row, &own);
 	struct session *s = session_new(m, &own);
-	if (!sessions_enter(m, s, (size_t)m->settings->max_sessions)) {
+	if (!sessions_enter(m, s, max)) {
 		session_unref(s);
 		err_set(e, ERR_LIMIT, "there are %lld sessions already (SANDBOX_MAX_SESSIONS)",
 			(long long)m->settings->max_sessions);
@@ -345,7 +356,8 @@ int sessions_create(struct manager *m, const struct session_request *rq, const s
 	fill_row(m, rq, &row);
 	int r = check(m, rq, &row, &spec, &image, e);
 	if (r == 0)
-		r = admit(m, &row, who, &s, ret_token, e);
+		r = admit(m, &row, rq->is_default ? SIZE_MAX : (size_t)m->settings->max_sessions, who, &s,
+			  ret_token, e);
 	if (r != 0)
 		return r;
 	r = bring_up(m, s, row.image, &spec, who, e);

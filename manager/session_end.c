@@ -152,12 +152,12 @@ void session_end_if_due(struct session *s)
 
 /* ---- DELETE ---- */
 
-static bool wait_gone(struct session *s, int64_t deadline)
+bool session_wait_gone(struct session *s, int64_t deadline_ms)
 {
 	pthread_mutex_lock(&s->lock);
-	while (session_state_is_live(s->state) && clock_left_ms(deadline) > 0 &&
+	while (session_state_is_live(s->state) && clock_left_ms(deadline_ms) > 0 &&
 	       !atomic_load(&s->manager->quiet)) {
-		int64_t until = MIN(deadline, clock_mono_ms() + SLICE_MS);
+		int64_t until = MIN(deadline_ms, clock_mono_ms() + SLICE_MS);
 		struct timespec t = { .tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000 };
 		pthread_cond_timedwait(&s->changed, &s->lock, &t);
 	}
@@ -189,6 +189,6 @@ int sessions_delete(struct manager *m, const char *id, const struct caller *who,
 		begin_end(s, &v);
 	}
 	session_end_if_due(s);
-	*ret_gone = wait_gone(s, deadline);
+	*ret_gone = session_wait_gone(s, deadline);
 	return 0;
 }

@@ -363,11 +363,13 @@ static void port_to_listen(struct settings *s)
 
 static int check_together(const struct settings *s, struct err *e)
 {
-	if (!setting_listen_is_local(s->listen) && !s->admin_token)
+	if (!setting_listen_is_local(s->listen) && !s->admin_token && !s->token)
 		return err_field(e, "SANDBOX_LISTEN",
 				 "%s is beyond loopback, which needs a token: set SANDBOX_ADMIN_TOKEN or "
-				 "SANDBOX_ADMIN_TOKEN_FILE",
+				 "SANDBOX_TOKEN, or their _FILE twins",
 				 s->listen);
+	if (s->token && s->admin_token && strcmp(s->token, s->admin_token) == 0)
+		return err_field(e, "SANDBOX_TOKEN", "must not be the admin token");
 	if (s->default_timeout_s > s->max_timeout_s)
 		return err_field(e, "SANDBOX_DEFAULT_TIMEOUT",
 				 "SANDBOX_DEFAULT_TIMEOUT must not be above SANDBOX_MAX_TIMEOUT");

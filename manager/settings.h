@@ -25,6 +25,7 @@ struct settings {
 	char *instance; /* SANDBOX_INSTANCE: label of our containers; NULL: made once and kept in the store */
 	/* who */
 	char *admin_token;   /* SANDBOX_ADMIN_TOKEN */
+	char *token;         /* SANDBOX_TOKEN: of the default session; NULL: there is none */
 	char *allowed_hosts; /* SANDBOX_ALLOWED_HOSTS: Host headers beyond the listen address and localhost */
 	char *allowed_origins; /* SANDBOX_ALLOWED_ORIGINS: none by default */
 	/* sessions */

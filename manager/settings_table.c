@@ -15,7 +15,7 @@
 /* clang-format off */
 const struct setting settings_table[] = {
 	{ "listen", { "SANDBOX_LISTEN" }, TEXT(listen, setting_check_listen, "127.0.0.1:8080"), false, "Where",
-	  "address and port of the HTTP server, such as 127.0.0.1:8080 or [::1]:8080; port 0 takes a free one. Beyond loopback an admin token must be set" },
+	  "address and port of the HTTP server, such as 127.0.0.1:8080 or [::1]:8080; port 0 takes a free one. Beyond loopback a token must be set" },
 	{ "port", { "SANDBOX_PORT" }, NUMBER(INT, port, 0, 65535, NULL), false, NULL,
 	  "the port alone, on 127.0.0.1; `listen` wins when both are given" },
 	{ "data_dir", { "SANDBOX_DATA" }, TEXT(data_dir, setting_check_path, "/var/lib/berth"), false, NULL,
@@ -31,6 +31,8 @@ const struct setting settings_table[] = {
 
 	{ "admin_token", { "SANDBOX_ADMIN_TOKEN" }, TEXT(admin_token, setting_check_token, NULL), true, "Who",
 	  "the administrator's bearer token, at least 16 characters; if unset, made at the first start and kept in the data folder" },
+	{ "token", { "SANDBOX_TOKEN" }, TEXT(token, setting_check_token, NULL), true, NULL,
+	  "bearer token of the default session, at least 16 characters: with it the paths of a session stand at the root, and the session is made on first use" },
 	{ "allowed_hosts", { "SANDBOX_ALLOWED_HOSTS" }, TEXT(allowed_hosts, setting_check_hosts, NULL), false, NULL,
 	  "comma list of Host headers to answer to, besides the listen address and localhost" },
 	{ "allowed_origins", { "SANDBOX_ALLOWED_ORIGINS" }, TEXT(allowed_origins, setting_check_origins, NULL), false, NULL,

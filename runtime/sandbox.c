@@ -62,6 +62,38 @@ static int own_workspace(const struct sandbox_kit *kit, const char *id, const ch
 	return r < 0 ? r : engine_container_remove(kit->engine, container, CLEANUP_TIMEOUT_MS, e);
 }
 
+/* Bears no sandbox's label: it belongs to the instance. */
+static void workspace_volume(const struct sandbox_kit *kit, const char *name, char ret[ENGINE_NAME_SIZE])
+{
+	snprintf(ret, ENGINE_NAME_SIZE, "berth-%s-workspace-%s", kit->instance, name);
+}
+
+/* It may be there, with files in it: then the engine answers with it, and the helper copies nothing. */
+static int make_named(const struct sandbox_kit *kit, const struct sandbox_spec *s, struct err *e)
+{
+	char name[ENGINE_NAME_SIZE];
+	workspace_volume(kit, s->workspace_name, name);
+	const struct engine_label labels[] = { { SANDBOX_LABEL_INSTANCE, kit->instance },
+					       { SANDBOX_LABEL_ROLE, "workspace" } };
+	const struct engine_volume_spec spec = { .name = name,
+						 .labels = labels,
+						 .label_count = ARRAY_LEN(labels) };
+	int r = engine_volume_create(kit->engine, &spec, e);
+	return r < 0 ? r : own_workspace(kit, s->id, name, e);
+}
+
+int sandbox_workspace_remove(const struct sandbox_kit *kit, const char *name, struct err *e)
+{
+	char volume[ENGINE_NAME_SIZE];
+	workspace_volume(kit, name, volume);
+	return engine_volume_remove(kit->engine, volume, e);
+}
+
+static bool is_named(const struct sandbox_spec *s, const struct sandbox_place *p)
+{
+	return s->workspace == WORKSPACE_NAMED && strcmp(p->path, SANDBOX_WORKSPACE) == 0;
+}
+
 static int make_place(const struct sandbox_kit *kit, const char *id, const struct sandbox_place *p,
 		      struct err *e)
 {
@@ -84,7 +116,7 @@ static int make_place(const struct sandbox_kit *kit, const char *id, const struc
 /* All places in memory, or all on disk. */
 struct places_work {
 	const struct sandbox_kit *kit;
-	const char *id;
+	const struct sandbox_spec *spec;
 	const struct sandbox_places *places;
 	bool tmpfs;
 	int r;
@@ -94,18 +126,22 @@ struct places_work {
 static void *make_kind(void *arg)
 {
 	struct places_work *w = arg;
-	for (size_t i = 0; w->r == 0 && i < w->places->count; i++)
-		if ((w->places->at[i].size_bytes > 0) == w->tmpfs)
-			w->r = make_place(w->kit, w->id, &w->places->at[i], &w->e);
+	for (size_t i = 0; w->r == 0 && i < w->places->count; i++) {
+		const struct sandbox_place *p = &w->places->at[i];
+		if ((p->size_bytes > 0) != w->tmpfs)
+			continue;
+		w->r = is_named(w->spec, p) ? make_named(w->kit, w->spec, &w->e)
+					    : make_place(w->kit, w->spec->id, p, &w->e);
+	}
 	return NULL;
 }
 
 /* The workspace's helper container takes as long as all tmpfs volumes together: both at once. */
-static int make_places(const struct sandbox_kit *kit, const char *id, const struct sandbox_places *ps,
-		       struct err *e)
+static int make_places(const struct sandbox_kit *kit, const struct sandbox_spec *spec,
+		       const struct sandbox_places *ps, struct err *e)
 {
-	struct places_work memory = { .kit = kit, .id = id, .places = ps, .tmpfs = true };
-	struct places_work disk = { .kit = kit, .id = id, .places = ps };
+	struct places_work memory = { .kit = kit, .spec = spec, .places = ps, .tmpfs = true };
+	struct places_work disk = { .kit = kit, .spec = spec, .places = ps };
 	pthread_t thread;
 	bool threaded = pthread_create(&thread, NULL, make_kind, &memory) == 0;
 	make_kind(&disk);
@@ -125,7 +161,10 @@ static int make_container(const struct sandbox_kit *kit, const struct sandbox_sp
 	char names[SANDBOX_PLACES_MAX][ENGINE_NAME_SIZE], name[ENGINE_NAME_SIZE];
 	struct engine_mount mounts[SANDBOX_PLACES_MAX + 1];
 	for (size_t i = 0; i < ps->count; i++) {
-		volume_name(s->id, ps->at[i].suffix, names[i]);
+		if (is_named(s, &ps->at[i]))
+			workspace_volume(kit, s->workspace_name, names[i]);
+		else
+			volume_name(s->id, ps->at[i].suffix, names[i]);
 		mounts[i] = (struct engine_mount){ .source = names[i], .target = ps->at[i].path };
 	}
 	mounts[ps->count] =
@@ -159,7 +198,7 @@ static int build(const struct sandbox_kit *kit, const struct sandbox_spec *spec,
 	struct sandbox_places ps;
 	int r = sandbox_divide(spec, &ps, e);
 	if (r == 0)
-		r = make_places(kit, spec->id, &ps, e);
+		r = make_places(kit, spec, &ps, e);
 	if (r == 0)
 		r = make_container(kit, spec, &ps, box->container, e);
 	if (r == 0)

@@ -17,7 +17,8 @@
 #define SANDBOX_HOME "/home/sandbox"
 #define SANDBOX_LABEL_INSTANCE "org.berth.instance"
 #define SANDBOX_LABEL_ID "org.berth.sandbox"
-#define SANDBOX_LABEL_ROLE "org.berth.role" /* session, agent (the volume), helper */
+#define SANDBOX_LABEL_ROLE "org.berth.role" /* session, agent (the volume), workspace (a named one), helper \
+					     */
 
 /* What sandboxes are made with. Pointers are borrowed. */
 struct sandbox_kit {
@@ -27,7 +28,8 @@ struct sandbox_kit {
 	char agent_volume[ENGINE_NAME_SIZE]; /* by delivery_ensure() */
 };
 
-enum workspace_kind { WORKSPACE_VOLUME, WORKSPACE_TMPFS };
+/* NAMED: a volume that outlives its sandboxes. */
+enum workspace_kind { WORKSPACE_VOLUME, WORKSPACE_TMPFS, WORKSPACE_NAMED };
 
 struct sandbox_spec {
 	const char *id;    /* value of SANDBOX_LABEL_ID, and part of the names */
@@ -37,6 +39,7 @@ struct sandbox_spec {
 	const char *runtime; /* NULL: the engine's default */
 	enum workspace_kind workspace;
 	int64_t workspace_bytes;          /* of a tmpfs */
+	const char *workspace_name;       /* of a named one */
 	const char *const *image_volumes; /* paths of the image's VOLUME lines, NULL-terminated; NULL: none */
 };
 
@@ -66,6 +69,14 @@ int sandbox_divide(const struct sandbox_spec *spec, struct sandbox_places *ret, 
 /* Compares a hello with what was asked. ERR_SANDBOX names the first difference. Pure. */
 int sandbox_verify(const struct sandbox_spec *spec, const struct hello *h, struct err *e) NODISCARD;
 
+/* ---- named workspaces ---- */
+
+/*
+ * Removes the volume of a named workspace and all that is in it. Absent is success; ERR_CONFLICT while a
+ * sandbox has it.
+ */
+int sandbox_workspace_remove(const struct sandbox_kit *kit, const char *name, struct err *e) NODISCARD;
+
 /* ---- the container ---- */
 
 struct sandbox {
@@ -91,8 +102,8 @@ int sandbox_connect(const struct sandbox_kit *kit, const char *container, uint64
 		    struct channel **ret, struct hello *ret_hello, struct err *e) NODISCARD;
 
 /*
- * Removes the container (container may be NULL: it is looked for by label) and all volumes of a sandbox. What
- * is absent is success. ERR_TIMEOUT when the engine needs longer: call again.
+ * Removes the container (container may be NULL: it is looked for by label) and all volumes of a sandbox, but
+ * no named workspace. What is absent is success. ERR_TIMEOUT when the engine needs longer: call again.
  */
 int sandbox_destroy(const struct sandbox_kit *kit, const char *id, const char *container, int timeout_ms,
 		    struct err *e) NODISCARD;

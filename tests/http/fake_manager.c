@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/json.h"
+#include "manager/session_default.h"
 
 #define SESSIONS_MAX 64
 #define EXECS_MAX 1024
@@ -258,6 +259,30 @@ int sessions_find_by_token(struct manager *m, const char *token, struct session 
 	if (id)
 		return sessions_find(m, id, ret, e);
 	return err_set(e, ERR_UNAUTHORIZED, "no session has this token");
+}
+
+/* There is no default session here. */
+
+int session_default_get(struct manager *m, const struct caller *who, struct session **ret, struct err *e)
+{
+	(void)m;
+	(void)who;
+	(void)ret;
+	return err_set(e, ERR_UNAVAILABLE, "no default session");
+}
+
+struct session *session_default_peek(struct manager *m)
+{
+	(void)m;
+	return NULL;
+}
+
+int sessions_delete_workspace(struct manager *m, const char *id, const struct caller *who, struct err *e)
+{
+	(void)m;
+	(void)id;
+	(void)who;
+	return err_field(e, "workspace", "goes with the session");
 }
 
 void session_unref(struct session *s)
