@@ -44,10 +44,23 @@ static int check_default(struct api *api, struct request *rq, struct err *e)
 	return 0;
 }
 
+/* The owner of a session that has ended may see what became of it; *e says that and stands for all else. */
+static int check_ended(struct api *api, struct request *rq, const char *token, struct err *e)
+{
+	_cleanup_(session_row_clear) struct session_row row = { 0 };
+	struct err ignored; /* it may be purged right now */
+
+	rq->who.actor = "session";
+	if (rq->route->access != ROUTE_OWN || !rq->session_id ||
+	    sessions_get_by_token(api->manager, token, &row, &ignored) || strcmp(rq->session_id, row.id))
+		return -e->code;
+	return 0;
+}
+
 static int check_session(struct api *api, struct request *rq, const char *token, struct err *e)
 {
 	if (sessions_find_by_token(api->manager, token, &rq->session, e))
-		return -e->code;
+		return e->code == ERR_GONE ? check_ended(api, rq, token, e) : -(int)e->code;
 	rq->who.actor = "session";
 	/* Another session's path is answered as one that does not exist, whatever the method. */
 	if (rq->session_id && strcmp(rq->session_id, session_get_id(rq->session)))

@@ -15,10 +15,14 @@ typedef int (*route_fn)(struct api *api, struct request *rq, struct response *rs
 enum route_access {
 	ROUTE_OPEN,  /* no token */
 	ROUTE_ADMIN, /* the admin token */
-	ROUTE_OWN,   /* the admin token, or the token of the very session in the path */
 	/*
-	 * As ROUTE_OWN, and the path stands below /v1/sessions/{session} as well as at the root, where the
-	 * session is that of the token. rq->session is there.
+	 * The admin token, or the token of the very session in the path, which may have ended: then there is
+	 * no rq->session.
+	 */
+	ROUTE_OWN,
+	/*
+	 * As ROUTE_OWN, of a session that lives; and the path stands below /v1/sessions/{session} as well as
+	 * at the root, where the session is that of the token. rq->session is there.
 	 */
 	ROUTE_BELOW,
 };

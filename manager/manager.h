@@ -103,6 +103,9 @@ int sessions_find(struct manager *m, const char *id, struct session **ret, struc
 /* By a session token: ERR_UNAUTHORIZED when no session has it, ERR_GONE. */
 int sessions_find_by_token(struct manager *m, const char *token, struct session **ret,
 			   struct err *e) NODISCARD;
+/* Its row, of a session that has ended in the last 24 h too. ERR_UNAUTHORIZED. */
+int sessions_get_by_token(struct manager *m, const char *token, struct session_row *ret,
+			  struct err *e) NODISCARD;
 void session_unref(struct session *s);
 DEFINE_CLEANUP(struct session *, session_unref)
 const char *session_get_id(const struct session *s);

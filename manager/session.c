@@ -193,9 +193,7 @@ int sessions_find_by_token(struct manager *m, const char *token, struct session 
 		return 0;
 	}
 	struct session_row row = { 0 };
-	int r = store_session_by_token(m->store, hash, &row, e);
-	if (r == -ERR_NOT_FOUND)
-		return err_set(e, ERR_UNAUTHORIZED, "the token is not known");
+	int r = sessions_get_by_token(m, token, &row, e);
 	if (r == 0)
 		r = gone(&row, e);
 	session_row_clear(&row);
@@ -246,6 +244,16 @@ int sessions_get(struct manager *m, const char *id, struct session_row *ret, str
 	if (r == 0)
 		correct_row(m, ret);
 	return r == -ERR_NOT_FOUND ? err_set(e, ERR_NOT_FOUND, "there is no session %s", id) : r;
+}
+
+int sessions_get_by_token(struct manager *m, const char *token, struct session_row *ret, struct err *e)
+{
+	char hash[ID_HASH_SIZE];
+	id_hash(token, strlen(token), hash);
+	int r = store_session_by_token(m->store, hash, ret, e);
+	if (r == 0)
+		correct_row(m, ret);
+	return r == -ERR_NOT_FOUND ? err_set(e, ERR_UNAUTHORIZED, "the token is not known") : r;
 }
 
 int sessions_list(struct manager *m, const struct session_filter *f, struct session_row **ret_rows,

@@ -247,7 +247,7 @@ int sessions_delete(struct manager *m, const char *id, const struct caller *who,
 	return 0;
 }
 
-int sessions_find_by_token(struct manager *m, const char *token, struct session **ret, struct err *e)
+static const char *id_of_token(struct manager *m, const char *token)
 {
 	const char *id = NULL;
 
@@ -256,9 +256,21 @@ int sessions_find_by_token(struct manager *m, const char *token, struct session 
 		if (!strcmp(m->sessions[i].token, token))
 			id = m->sessions[i].id;
 	pthread_mutex_unlock(&m->lock);
-	if (id)
-		return sessions_find(m, id, ret, e);
-	return err_set(e, ERR_UNAUTHORIZED, "no session has this token");
+	return id;
+}
+
+int sessions_find_by_token(struct manager *m, const char *token, struct session **ret, struct err *e)
+{
+	const char *id = id_of_token(m, token);
+
+	return id ? sessions_find(m, id, ret, e) : err_set(e, ERR_UNAUTHORIZED, "no session has this token");
+}
+
+int sessions_get_by_token(struct manager *m, const char *token, struct session_row *ret, struct err *e)
+{
+	const char *id = id_of_token(m, token);
+
+	return id ? sessions_get(m, id, ret, e) : err_set(e, ERR_UNAUTHORIZED, "no session has this token");
 }
 
 /* There is no default session here. */

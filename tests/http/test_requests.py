@@ -105,6 +105,22 @@ def test_a_deleted_session_is_gone(server):
         assert (reply.status, reply.code) == (410, "session_gone")
 
 
+def test_a_gone_session_shows_its_row_to_its_token_and_nothing_else(server, neighbour):
+    made = server.ask("POST", "/v1/sessions", {}, server.admin).json
+    path, token = "/v1/sessions/" + made["id"], made["token"]
+    server.ask("DELETE", path, token=server.admin)
+    shown = server.ask("GET", path, token=token)
+    assert shown.status == 200 and shown.json["state"] == "gone" and shown.json["reason"] == "deleted"
+    assert shown.body == server.ask("GET", path, token=server.admin).body
+    for method, at, body in (("POST", "/exec", {"command": "true"}), ("POST", path + "/exec/stream", {"command": "true"}),
+                             ("GET", "/execs", None), ("GET", path + "/execs/e_1", None), ("GET", "/v1/sessions", None),
+                             ("PATCH", path, {"ttl_s": 60}), ("DELETE", path, None),
+                             ("GET", "/v1/sessions/" + neighbour["id"], None)):
+        reply = server.ask(method, at, body, token)
+        assert (reply.status, reply.code) == (410, "session_gone"), (method, at)
+        assert "deleted" in reply.json["error"]["message"], (method, at)
+
+
 def test_exec_answers_with_the_reply_and_its_id(server, session):
     reply = server.ask("POST", "/exec", {"command": "echo out; echo err >&2; exit 3"}, session["token"])
     assert reply.status == 200

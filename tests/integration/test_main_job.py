@@ -26,6 +26,21 @@ def test_a_session_is_made_with_what_was_asked_and_is_gone_after_delete(berthd, 
     assert (r.status, r.json["error"]["code"]) == (410, "session_gone")
 
 
+def test_a_gone_session_tells_its_owner_why_for_24_hours(berthd):
+    s = berthd.create()
+    path, own = f"/v1/sessions/{s['id']}", s["token"]
+    berthd.call("DELETE", path)
+    r = berthd.call("GET", path, token=own)
+    assert (r.status, r.json["state"], r.json["reason"]) == (200, "gone", "deleted"), r
+    r = berthd.call("POST", "/exec", {"command": "true"}, token=own)
+    assert (r.status, r.json["error"]["code"]) == (410, "session_gone") and "deleted" in r.json["error"]["message"]
+    berthd.write("UPDATE session SET ended_ms = ended_ms - 86400000 + 60000 WHERE id = ?", s["id"])
+    assert berthd.call("GET", path, token=own).status == 200
+    berthd.write("UPDATE session SET ended_ms = ended_ms - 120000 WHERE id = ?", s["id"])
+    wait_for(lambda: berthd.call("GET", path, token=own).status == 401)
+    assert berthd.call("GET", path).status == 404
+
+
 def test_the_defaults_are_those_of_the_documentation(berthd):
     s = berthd.create()
     assert s["limits"] == {"memory_mb": 4096, "cpus": 2, "pids": 1024}
