@@ -99,7 +99,7 @@ static struct MHD_Response *make_response(struct exchange *x)
 
 static void add_headers(const struct exchange *x, struct MHD_Response *response)
 {
-	const char *type = x->rs.next ? "application/x-ndjson" : "application/json";
+	const char *type = x->rs.type ? x->rs.type : "application/json";
 
 	/* X-Exec-Id and its like come first. */
 	for (size_t i = 0; i < x->rs.header_count; i++)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/handle_exec.h"
 
+#include <string.h>
+
 #include "api/exec_json.h"
 #include "api/guard.h"
 #include "api/listen.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
 
 #define QUIET_MS 15000     /* a stream says so often that it is alive */
 #define END_GRACE_MS 60000 /* beyond an exec's own timeout, until nobody waits for its end any more */
@@ -45,126 +48,163 @@ static int64_t end_deadline(const struct api *api, const struct exec_request *rq
 	return clock_mono_ms() + timeout_ms + END_GRACE_MS;
 }
 
-static int no_end(const char *id, const char *why, struct err *e)
-{
-	return err_set(e, ERR_TIMEOUT, "%s; the command may go on: ask for /execs/%s", why, id);
-}
-
-/* Waits for the end of an exec, whose output the manager gathers. */
-static int await_end(struct exec *x, int64_t deadline_ms, int client_fd, struct err *e)
-{
-	struct exec_output piece;
-
-	while (clock_left_ms(deadline_ms) > 0) {
-		switch (exec_next(x, QUIET_MS, client_fd, &piece)) {
-		case EXEC_END:
-			return 0;
-		case EXEC_HANGUP:
-			return no_end(exec_get_id(x), "the client has gone", e);
-		case EXEC_SHUTDOWN:
-			return no_end(exec_get_id(x), "berthd is stopping", e);
-		case EXEC_QUIET:
-		case EXEC_OUTPUT:
-			break;
-		}
-	}
-	return no_end(exec_get_id(x), "the command's end did not arrive in time", e);
-}
-
-int handle_exec_run(struct api *api, struct request *rq, struct response *rs, struct err *e)
-{
-	_cleanup_(exec_unref_cleanup_) struct exec *x = NULL;
-	_cleanup_(exec_json_clear) struct exec_body body = { 0 };
-	json_t *reply;
-
-	if (start(api, rq, rs, false, &body, &x, e) ||
-	    await_end(x, end_deadline(api, &body.rq), rq->client_fd, e))
-		return -e->code;
-	reply = exec_get_reply(x);
-	if (!reply)
-		return err_set(e, ERR_INTERNAL, "an exec ended without a reply");
-	response_json(rs, 200, reply);
-	return 0;
-}
-
-/* ---- stream ---- */
-
-struct stream {
+/*
+ * What goes on after the reply's headers, which are sent as soon as the command is accepted, so that a client
+ * that loses the connection, or its berthd, knows the exec to ask for.
+ */
+struct later {
 	struct exec *x;
 	int client_fd;
 	int64_t deadline_ms;
+
+	/* a reply in one piece */
+	char *text; /* NULL until the end */
+	size_t len, sent;
+
+	/* a stream */
 	bool base64;
 	bool spoke;       /* some output was sent */
 	size_t replayed;  /* bytes of a kept output that were sent again */
 	uint64_t dropped; /* bytes that the client did not get */
 };
 
-static void stream_free(void *ctx)
+static struct later *later_new(const struct api *api, const struct request *rq,
+			       const struct exec_request *spec, struct exec *x)
 {
-	struct stream *s = ctx;
+	struct later *l = xcalloc(1, sizeof(*l));
 
-	exec_unref(s->x);
-	listen_allow_stall(s->client_fd, LISTEN_STALL_MS);
-	free(s);
+	*l = (struct later){ .x = x,
+			     .client_fd = rq->client_fd,
+			     .deadline_ms = end_deadline(api, spec),
+			     .base64 = spec->base64 };
+	return l;
 }
 
-static enum response_more stream_output(struct stream *s, const struct exec_output *piece, struct buf *out)
+static void later_free(void *ctx)
+{
+	struct later *l = ctx;
+
+	exec_unref(l->x);
+	listen_allow_stall(l->client_fd, LISTEN_STALL_MS);
+	free(l->text);
+	free(l);
+}
+
+/* ---- in one piece ---- */
+
+/* Waits for the end of an exec, whose output the manager gathers. */
+static bool await_end(struct later *l)
+{
+	struct exec_output piece;
+
+	while (clock_left_ms(l->deadline_ms) > 0) {
+		switch (exec_next(l->x, QUIET_MS, l->client_fd, &piece)) {
+		case EXEC_END:
+			return true;
+		case EXEC_HANGUP:
+		case EXEC_SHUTDOWN:
+			return false;
+		case EXEC_QUIET:
+		case EXEC_OUTPUT:
+			break;
+		}
+	}
+	LOG(LOG_WARN, "the end of a command did not arrive in time", F("exec", exec_get_id(l->x)));
+	return false;
+}
+
+/* Without an end the connection breaks: a 200 was promised, and a body that looks whole would be a lie. */
+static enum response_more reply_next(void *ctx, struct buf *out)
+{
+	struct later *l = ctx;
+	_cleanup_json_ json_t *reply = NULL;
+	struct err e;
+	size_t piece;
+
+	if (!l->text) {
+		reply = await_end(l) ? exec_get_reply(l->x) : NULL;
+		if (!reply)
+			return RESPONSE_ABORT;
+		l->text = json_text(reply);
+		l->len = strlen(l->text);
+	}
+	piece = MIN(l->len - l->sent, (size_t)RESPONSE_LINES_MAX);
+	if (buf_add(out, l->text + l->sent, piece, &e))
+		return RESPONSE_ABORT;
+	l->sent += piece;
+	return l->sent == l->len ? RESPONSE_END : RESPONSE_MORE;
+}
+
+int handle_exec_run(struct api *api, struct request *rq, struct response *rs, struct err *e)
+{
+	_cleanup_(exec_json_clear) struct exec_body body = { 0 };
+	struct exec *x = NULL;
+
+	if (start(api, rq, rs, false, &body, &x, e))
+		return -e->code;
+	response_later(rs, reply_next, later_new(api, rq, &body.rq, x), later_free);
+	return 0;
+}
+
+/* ---- as a stream ---- */
+
+static enum response_more stream_output(struct later *l, const struct exec_output *piece, struct buf *out)
 {
 	struct err e;
 
-	s->spoke = true;
-	s->dropped += piece->dropped;
-	return exec_json_output_line(out, piece, s->base64, &e) ? RESPONSE_ABORT : RESPONSE_MORE;
+	l->spoke = true;
+	l->dropped += piece->dropped;
+	return exec_json_output_line(out, piece, l->base64, &e) ? RESPONSE_ABORT : RESPONSE_MORE;
 }
 
-static enum response_more stream_end(struct stream *s, struct buf *out)
+static enum response_more stream_end(struct later *l, struct buf *out)
 {
-	_cleanup_json_ json_t *reply = exec_get_reply(s->x);
+	_cleanup_json_ json_t *reply = exec_get_reply(l->x);
 	struct err e;
 
 	if (!reply)
 		return RESPONSE_ABORT;
 	/* With an Idempotency-Key that was seen before, the output went to the first request: repeat what was
 	 * kept. */
-	if (!s->spoke && exec_json_replay_line(out, reply, &s->replayed, &e))
+	if (!l->spoke && exec_json_replay_line(out, reply, &l->replayed, &e))
 		return RESPONSE_ABORT;
 	if (out->len)
 		return RESPONSE_MORE;
-	return exec_json_exit_line(out, reply, s->spoke ? &s->dropped : NULL, &e) ? RESPONSE_ABORT
+	return exec_json_exit_line(out, reply, l->spoke ? &l->dropped : NULL, &e) ? RESPONSE_ABORT
 										  : RESPONSE_END;
 }
 
-static enum response_more stream_break(struct stream *s, const char *why, struct buf *out)
+static enum response_more stream_break(struct later *l, const char *why, struct buf *out)
 {
 	struct err reason, e;
 
-	no_end(exec_get_id(s->x), why, &reason);
+	err_set(&reason, ERR_TIMEOUT, "%s; the command may go on: ask for /execs/%s", why, exec_get_id(l->x));
 	return exec_json_error_line(out, &reason, &e) ? RESPONSE_ABORT : RESPONSE_END;
 }
 
-static enum response_more stream_quiet(struct stream *s, struct buf *out)
+static enum response_more stream_quiet(struct later *l, struct buf *out)
 {
 	struct err e;
 
-	if (clock_left_ms(s->deadline_ms) == 0)
-		return stream_break(s, "the command's end did not arrive in time", out);
+	if (clock_left_ms(l->deadline_ms) == 0)
+		return stream_break(l, "the command's end did not arrive in time", out);
 	return buf_addf(out, &e, "%s", EXEC_JSON_QUIET) ? RESPONSE_ABORT : RESPONSE_MORE;
 }
 
 static enum response_more stream_next(void *ctx, struct buf *out)
 {
-	struct stream *s = ctx;
+	struct later *l = ctx;
 	struct exec_output piece;
 
-	switch (exec_next(s->x, QUIET_MS, s->client_fd, &piece)) {
+	switch (exec_next(l->x, QUIET_MS, l->client_fd, &piece)) {
 	case EXEC_OUTPUT:
-		return stream_output(s, &piece, out);
+		return stream_output(l, &piece, out);
 	case EXEC_QUIET:
-		return stream_quiet(s, out);
+		return stream_quiet(l, out);
 	case EXEC_END:
-		return stream_end(s, out);
+		return stream_end(l, out);
 	case EXEC_SHUTDOWN:
-		return stream_break(s, "berthd is stopping", out);
+		return stream_break(l, "berthd is stopping", out);
 	case EXEC_HANGUP:
 		break;
 	}
@@ -175,22 +215,14 @@ int handle_exec_stream(struct api *api, struct request *rq, struct response *rs,
 {
 	_cleanup_(exec_json_clear) struct exec_body body = { 0 };
 	struct exec *x = NULL;
-	struct stream *s;
 
 	if (start(api, rq, rs, true, &body, &x, e))
 		return -e->code;
-	s = xcalloc(1, sizeof(*s));
-	*s = (struct stream){
-		.x = x,
-		.client_fd = rq->client_fd,
-		.deadline_ms = end_deadline(api, &body.rq),
-		.base64 = body.rq.base64,
-	};
+	response_stream(rs, stream_next, later_new(api, rq, &body.rq, x), later_free);
 	/* A reader may be slow as long as the command may run; one that has vanished is noticed by then, too.
 	 */
-	rs->stall_ms = clock_left_ms(s->deadline_ms);
+	rs->stall_ms = clock_left_ms(end_deadline(api, &body.rq));
 	listen_allow_stall(rq->client_fd, rs->stall_ms);
-	response_stream(rs, stream_next, s, stream_free);
 	return 0;
 }
 

@@ -45,12 +45,18 @@ void response_error(struct response *rs, const struct err *e)
 		      json_pack("{s:o}", "error", response_error_json(e)));
 }
 
-void response_stream(struct response *rs, response_next_fn next, void *ctx, void (*free_ctx)(void *ctx))
+void response_later(struct response *rs, response_next_fn next, void *ctx, void (*free_ctx)(void *ctx))
 {
 	rs->status = 200;
 	rs->next = next;
 	rs->ctx = ctx;
 	rs->free_ctx = free_ctx;
+}
+
+void response_stream(struct response *rs, response_next_fn next, void *ctx, void (*free_ctx)(void *ctx))
+{
+	response_later(rs, next, ctx, free_ctx);
+	rs->type = "application/x-ndjson";
 }
 
 void response_header(struct response *rs, const char *name, const char *fmt, ...)

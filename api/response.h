@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * response.h - what a handler answers: JSON, or a stream of lines that is made as the client
- * reads. Pure; belongs to one connection's thread.
+ * response.h - what a handler answers: JSON, or a body that is made as the client reads. Pure; belongs to one
+ * connection's thread.
  */
 #ifndef BERTH_RESPONSE_H
 #define BERTH_RESPONSE_H
@@ -34,8 +34,9 @@ struct response {
 	size_t header_count;
 	bool close; /* the connection ends with this answer */
 
-	response_next_fn next; /* NULL: not a stream */
-	int64_t stall_ms;      /* of a stream: how long its reader may take no bytes, beyond the usual */
+	response_next_fn next; /* NULL: the body is there */
+	const char *type;      /* its content type; NULL: application/json */
+	int64_t stall_ms;      /* with next: how long its reader may take no bytes, beyond the usual */
 	void *ctx;
 	void (*free_ctx)(void *ctx);
 };
@@ -50,6 +51,9 @@ void response_error(struct response *rs, const struct err *e);
 
 /* The JSON of an error, a new reference. */
 json_t *response_error_json(const struct err *e) NODISCARD;
+
+/* A 200 whose JSON is made when its headers are out. ctx moves as below. */
+void response_later(struct response *rs, response_next_fn next, void *ctx, void (*free_ctx)(void *ctx));
 
 /* A 200 with NDJSON. ctx moves in and is given to free_ctx at the end, also after a hang-up. */
 void response_stream(struct response *rs, response_next_fn next, void *ctx, void (*free_ctx)(void *ctx));

@@ -215,6 +215,8 @@ static int run_whole(struct cli *cli, json_t *body, json_t **ret_end, struct err
 	};
 	_cleanup_reply_ struct client_reply reply = { 0 };
 	int rc = client_call(cli->client, &rq, &reply, e);
+	if (rc && *reply.exec_id)
+		err_wrap(e, "exec %s of session %s", reply.exec_id, cli->session);
 	if (rc)
 		return rc;
 	if (!json_is_object(reply.body))

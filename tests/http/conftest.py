@@ -77,12 +77,27 @@ def read_all(s):
     return data
 
 
+def unchunk(data):
+    """(the body, what follows it); it must have its end."""
+    body = b""
+    while True:
+        size, _, data = data.partition(b"\r\n")
+        length = int(size, 16)
+        assert data[length:length + 2] == b"\r\n", data[:200]
+        body, data = body + data[:length], data[length + 2:]
+        if not length:
+            return body, data
+
+
 def parse(data):
     head, _, rest = data.partition(b"\r\n\r\n")
     if not head:
         return None, b""
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {k.lower(): v.strip() for k, v in (line.split(":", 1) for line in lines)}
+    if headers.get("transfer-encoding") == "chunked":
+        body, rest = unchunk(rest)
+        return Reply(int(first.split()[1]), headers, body), rest
     length = int(headers.get("content-length", len(rest)))
     return Reply(int(first.split()[1]), headers, rest[:length]), rest[length:]
 

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Bodies, queries, replies and streams of well-formed requests."""
 import base64
+import http.client
+import json
 import socket
 import time
 
 import pytest
+
+from conftest import parse, read_all, unchunk
 
 # name, body as text, the field that the error names (None: none)
 BAD_EXEC = [
@@ -157,12 +161,16 @@ def test_a_stream_keeps_every_byte_in_base64(server, session):
     assert got == b"\xff" * 3000000
 
 
-def open_stream(server, token, command):
+def open_exec(server, token, command, path=b"/exec", version=b"1.1", more=b""):
     body = b'{"command": "%s"}' % command
     s = server.connect()
-    s.sendall(b"POST /exec/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"
-              b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (token.encode(), len(body), body))
+    s.sendall(b"POST %s HTTP/%s\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"
+              b"%sContent-Length: %d\r\n\r\n%s" % (path, version, token.encode(), more, len(body), body))
     return s
+
+
+def open_stream(server, token, command):
+    return open_exec(server, token, command, b"/exec/stream")
 
 
 def header_of(s, name):
@@ -183,6 +191,47 @@ def test_the_headers_of_a_stream_and_each_line_come_at_once(server, session):
         while b"first" not in data:
             data += s.recv(4096)
         assert time.monotonic() - started < 2.5
+
+
+def test_the_id_of_an_exec_comes_while_it_runs_and_its_reply_in_one_piece_at_the_end(server, session):
+    key = b"Idempotency-Key: early-%d\r\n" % time.time_ns()
+    with open_exec(server, session["token"], b"sleep 62", more=key) as s, \
+         open_exec(server, session["token"], b"sleep 62", more=key) as repeated:
+        exec_id = header_of(s, "x-exec-id")
+        assert header_of(repeated, "x-exec-id") == exec_id
+        path = f"/execs/{exec_id}"
+        assert server.ask("GET", path, token=session["token"]).json["state"] == "running"
+        assert server.ask("DELETE", path + "?grace_s=0", token=session["token"]).status == 202
+        for client in (s, repeated):
+            answer = b""
+            while not answer.endswith(b"0\r\n\r\n"):
+                piece = client.recv(65536)
+                assert piece, answer
+                answer += piece
+            body, rest = unchunk(answer)
+            reply = json.loads(body)
+            assert (reply["id"], reply["reason"], rest) == (exec_id, "cancelled", b"")
+
+
+def test_a_long_reply_comes_whole_and_the_connection_goes_on(server, session):
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=40)
+    headers = {"Authorization": "Bearer " + session["token"], "Content-Type": "application/json"}
+    for length in (90000, 1, 90001):
+        connection.request("POST", "/exec", json.dumps({"command": f"head -c {length} /dev/zero | tr '\\0' x"}), headers)
+        answer = connection.getresponse()
+        assert answer.headers["Content-Type"] == "application/json"
+        assert json.loads(answer.read())["output"] == "x" * length
+    connection.close()
+
+
+def test_a_reply_that_cannot_be_had_is_a_broken_connection(own_server):
+    made = own_server.ask("POST", "/v1/sessions", {}, own_server.admin).json
+    with open_exec(own_server, made["token"], b"sleep 30") as s, \
+         open_exec(own_server, made["token"], b"sleep 30", version=b"1.0") as old:
+        assert header_of(s, "x-exec-id") and header_of(old, "x-exec-id")
+        own_server.process.terminate()
+        assert read_all(s) == b"" and read_all(old) == b""
+    assert own_server.process.wait(20) == 0
 
 
 def test_a_quiet_stream_says_every_15_s_that_it_lives(server, session):
@@ -250,4 +299,6 @@ def test_an_http_1_0_client_gets_a_plain_body(server, session):
     reply, _ = server.raw(b"POST /exec/stream HTTP/1.0\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"
                           b"Content-Length: %d\r\n\r\n%s" % (session["token"].encode(), len(body), body))
     assert "transfer-encoding" not in reply.headers
+    whole = open_exec(server, session["token"], b"echo old", version=b"1.0")
+    assert parse(read_all(whole))[0].json["output"] == "old\n"
     assert reply.lines[0] == {"type": "output", "data": "old\n"}

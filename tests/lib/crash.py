@@ -124,11 +124,11 @@ def store_stands(berthd):
 
 
 class Stream:
-    """POST /exec/stream, read line by line."""
+    """POST /exec/stream, read line by line; or another request whose headers come before its end."""
 
-    def __init__(self, berthd, session, body, headers=None, raw=None):
+    def __init__(self, berthd, session, body, headers=None, path="exec/stream"):
         self.connection = berthd.connect()
-        self.connection.request("POST", f"/v1/sessions/{session}/exec/stream", json.dumps(body),
+        self.connection.request("POST", f"/v1/sessions/{session}/{path}", json.dumps(body),
                                 {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", **(headers or {})})
         self.reply = self.connection.getresponse()
         assert self.reply.status == 200, (self.reply.status, self.reply.read())
