@@ -118,6 +118,7 @@ void channel_fail_locked(struct channel *c, enum err_code code, const char *fmt,
 	struct job *j;
 	LIST_FOREACH (j, &c->jobs, entry)
 		job_on_lost_locked(j);
+	channel_wake_readers_locked(c);
 	pthread_cond_broadcast(&c->changed);
 }
 
@@ -305,6 +306,8 @@ static bool on_frame(struct channel *c, const struct proto_frame *f)
 	case PROTO_GAP:
 	case PROTO_EXIT:
 		return on_job_frame(c, f);
+	case PROTO_CHUNK:
+		return channel_on_chunk_locked(c, f) && return_link_credit(c);
 	default:
 		return false;
 	}

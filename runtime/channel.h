@@ -96,8 +96,9 @@ struct job_end {
 };
 
 /*
- * Sends START; the supervisor stands until job_go(). ERR_TOO_LARGE when the spec is over
- * PROTO_SPEC_MAX; ERR_SANDBOX when the link is lost. The caller owns one reference.
+ * Sends START; the output of a job with PROTO_KEEP_RING is not sent (channel_read()), only its end. The
+ * supervisor stands until job_go(). ERR_TOO_LARGE when the spec is over PROTO_SPEC_MAX; ERR_SANDBOX when the
+ * link is lost. The caller owns one reference.
  */
 int job_start(struct channel *c, const struct job_spec *spec, struct job **ret, struct err *e) NODISCARD;
 void job_go(struct job *j);
@@ -108,6 +109,10 @@ uint32_t job_get_id(const struct job *j); /* its number at the agent, above 0 */
  */
 int job_attach(struct channel *c, const struct channel_job_info *info, bool split, uint64_t stdout_offset,
 	       uint64_t stderr_offset, struct job **ret, struct err *e) NODISCARD;
+/* The same for a job with PROTO_KEEP_RING: its end is told and its stdin may be written, its output is read
+ * by channel_read(). */
+int job_adopt(struct channel *c, const struct channel_job_info *info, struct job **ret,
+	      struct err *e) NODISCARD;
 /* Is this its link, and not lost? */
 bool job_is_on(struct job *j, const struct channel *c);
 /* Has its command been started, as far as the agent has said over this link? */

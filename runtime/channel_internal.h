@@ -51,6 +51,14 @@ struct job {
 	bool is_pending;
 };
 
+/* A READ that the agent has not answered. */
+struct channel_reading {
+	uint64_t cookie; /* 0: unused */
+	uint32_t job;
+	uint64_t offset;
+	struct channel_reader *reader; /* NULL: it has left, and the answer is nobody's */
+};
+
 struct channel {
 	struct channels *all;
 	atomic_uint refs;
@@ -76,6 +84,8 @@ struct channel {
 	uint64_t cookie, pong;
 	uint32_t next_job;
 	LIST_HEAD(, job) jobs;
+	unsigned readers; /* in channel_read() */
+	struct channel_reading readings[PROTO_READS_MAX];
 	/* the answer to LIST being collected */
 	bool listing;
 	size_t list_count;
@@ -97,6 +107,10 @@ bool channel_send_u64_locked(struct channel *c, enum proto_type type, uint8_t au
 void channel_flush_locked(struct channel *c);
 void channel_fail_locked(struct channel *c, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 struct job *channel_find_job_locked(struct channel *c, uint32_t id);
+
+/* An answer to a READ arrived. False: it breaks the protocol. (channel_read.c) */
+bool channel_on_chunk_locked(struct channel *c, const struct proto_frame *frame);
+void channel_wake_readers_locked(struct channel *c);
 
 /* A frame for a job arrived. False: it breaks the protocol. */
 bool job_on_frame_locked(struct job *j, const struct proto_frame *frame);

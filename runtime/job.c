@@ -326,8 +326,23 @@ int job_start(struct channel *c, const struct job_spec *spec, struct job **ret, 
 	return 0;
 }
 
-int job_attach(struct channel *c, const struct channel_job_info *info, bool split, uint64_t stdout_offset,
-	       uint64_t stderr_offset, struct job **ret, struct err *e)
+struct offsets {
+	bool out, err; /* is it read? */
+	uint64_t stdout_at, stderr_at;
+};
+
+static bool send_attach_locked(struct job *j, const struct offsets *at)
+{
+	struct channel *c = j->channel;
+	return channel_send_u64_locked(c, PROTO_ATTACH, PROTO_STDIN, j->id, PROTO_F_BYTES, 0) &&
+	       (!at->err || channel_send_u64_locked(c, PROTO_ATTACH, PROTO_STDERR, j->id, PROTO_F_BYTES,
+						    at->stderr_at)) &&
+	       (!at->out ||
+		channel_send_u64_locked(c, PROTO_ATTACH, PROTO_STDOUT, j->id, PROTO_F_BYTES, at->stdout_at));
+}
+
+static int attach(struct channel *c, const struct channel_job_info *info, const struct offsets *at,
+		  struct job **ret, struct err *e)
 {
 	struct job *j = NULL;
 	int r = job_make(c, &j, e);
@@ -337,11 +352,7 @@ int job_attach(struct channel *c, const struct channel_job_info *info, bool spli
 	j->id = info->job;
 	j->linked = true;
 	LIST_INSERT_HEAD(&c->jobs, j, entry);
-	bool ok = channel_send_u64_locked(c, PROTO_ATTACH, PROTO_STDIN, j->id, PROTO_F_BYTES, 0) &&
-		  (!split || channel_send_u64_locked(c, PROTO_ATTACH, PROTO_STDERR, j->id, PROTO_F_BYTES,
-						     stderr_offset)) &&
-		  channel_send_u64_locked(c, PROTO_ATTACH, PROTO_STDOUT, j->id, PROTO_F_BYTES, stdout_offset);
-	if (!ok)
+	if (!send_attach_locked(j, at))
 		r = lost(c, e);
 	pthread_mutex_unlock(&c->lock);
 	if (r < 0) {
@@ -350,6 +361,19 @@ int job_attach(struct channel *c, const struct channel_job_info *info, bool spli
 	}
 	*ret = j;
 	return 0;
+}
+
+int job_attach(struct channel *c, const struct channel_job_info *info, bool split, uint64_t stdout_offset,
+	       uint64_t stderr_offset, struct job **ret, struct err *e)
+{
+	const struct offsets at = { true, split, stdout_offset, stderr_offset };
+	return attach(c, info, &at, ret, e);
+}
+
+int job_adopt(struct channel *c, const struct channel_job_info *info, struct job **ret, struct err *e)
+{
+	const struct offsets none = { 0 };
+	return attach(c, info, &none, ret, e);
 }
 
 /* ---- the reader ---- */

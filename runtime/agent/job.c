@@ -277,6 +277,8 @@ void jobs_forget(struct jobs *js, uint32_t id)
 void jobs_detach(struct jobs *js)
 {
 	memset(js->refusals, 0, sizeof(js->refusals));
+	memset(js->reads, 0, sizeof(js->reads));
+	js->read_count = 0;
 	for (unsigned i = 0; i < PROTO_JOBS_MAX; i++) {
 		struct job *j = &js->all[i];
 		if (j->state == JOB_COLLECTING)

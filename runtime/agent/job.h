@@ -10,7 +10,7 @@
  * whose job left descendants behind goes on counting against PROTO_JOBS_MAX.
  *
  * job.c: table and commands. job_launch.c: START. job_io.c: pipes. job_end.c: time and the end.
- * job_emit.c: frames.
+ * job_emit.c: frames. job_read.c: READ.
  */
 #ifndef BERTH_AGENT_JOB_H
 #define BERTH_AGENT_JOB_H
@@ -84,6 +84,13 @@ struct job_refusal {
 };
 #define JOB_REFUSALS_MAX 64
 
+/* A READ that was not answered yet. */
+struct job_read {
+	uint32_t job; /* 0: unused */
+	bool wait;
+	uint64_t cookie, offset, number; /* the number orders them by age */
+};
+
 struct jobs {
 	struct loop *loop;
 	int null_fd, oom_fd;
@@ -95,6 +102,9 @@ struct jobs {
 	unsigned turn;        /* whose output comes next */
 	struct job all[PROTO_JOBS_MAX];
 	struct job_refusal refusals[JOB_REFUSALS_MAX];
+	struct job_read reads[PROTO_READS_MAX];
+	unsigned read_count;
+	uint64_t read_number; /* of the last one */
 	struct tree tree;
 	uint8_t buffer[64 * 1024]; /* scratch */
 };
@@ -117,6 +127,8 @@ void jobs_signal(struct jobs *js, uint32_t id, int sig);
 void jobs_cancel(struct jobs *js, uint32_t id, uint64_t grace_ms);
 void jobs_attach(struct jobs *js, uint32_t id, int stream, uint64_t offset);
 void jobs_forget(struct jobs *js, uint32_t id);
+/* False when there are PROTO_READS_MAX already. */
+bool jobs_read(struct jobs *js, const struct job_read *r);
 
 /* The link is lost: nobody reads, half a START never was. */
 void jobs_detach(struct jobs *js);
@@ -156,6 +168,10 @@ void job_on_output(void *ctx, uint32_t events); /* ctx is the job, as in the nex
 void job_on_input(void *ctx, uint32_t events);
 void job_on_exec(void *ctx, uint32_t events);
 void job_on_report(void *ctx, uint32_t events);
+/* How many of these bytes go with this credit; 0: wait for more of it. */
+size_t job_allowed(uint64_t credit, size_t len);
+/* Answers the READ at this place if it is due and the answer fits. */
+bool job_emit_read(struct jobs *js, unsigned place, struct outbox *o);
 /* Lets a stream that waited for its reader go on when there is room. */
 void job_resume_output(struct job *j);
 

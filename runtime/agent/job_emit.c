@@ -6,6 +6,7 @@
 #include "runtime/agent/job.h"
 
 #define STREAMS (2 * PROTO_JOBS_MAX)
+#define TURNS (STREAMS + PROTO_READS_MAX) /* streams, then READs */
 /*
  * Less credit than this is not used for a part of what there is: credit comes back in the sizes in
  * which it was used, and many jobs on one window would end up with frames of a few bytes.
@@ -52,16 +53,19 @@ static bool emit_control(struct job *j, struct outbox *o)
 	return any;
 }
 
+size_t job_allowed(uint64_t credit, size_t len)
+{
+	if (credit >= len)
+		return len;
+	return credit < CREDIT_MIN ? 0 : (size_t)credit;
+}
+
 static bool emit_bytes(struct job *j, int stream, struct output *log, size_t len, struct outbox *o)
 {
 	struct proto_writer w = outbox_begin(o);
-	uint64_t credit = log->credit < o->credit ? log->credit : o->credit;
 
-	if (credit < len && credit < CREDIT_MIN)
-		return false;
-	if (credit < len)
-		len = (size_t)credit;
-	if (w.failed || w.size < len)
+	len = job_allowed(log->credit < o->credit ? log->credit : o->credit, len);
+	if (len == 0 || w.failed || w.size < len)
 		return false;
 	ssize_t n = output_read(log, w.out, len);
 	if (n < 0)
@@ -95,19 +99,26 @@ static bool emit_stream(struct job *j, int stream, struct outbox *o)
 	return true;
 }
 
-/* A round over all streams of all jobs, one frame each; the next one begins behind the last that had its
- * turn. */
-static bool emit_streams(struct jobs *js, struct outbox *o)
+static bool emit_turn(struct jobs *js, unsigned at, struct outbox *o)
+{
+	if (at >= STREAMS)
+		return job_emit_read(js, at - STREAMS, o);
+	struct job *j = &js->all[at / 2];
+	return j->state != JOB_FREE && !j->forgotten && emit_stream(j, PROTO_STDOUT + (int)(at % 2), o);
+}
+
+/* A round over all streams of all jobs and all READs, one frame each; the next one begins behind the last
+ * that had its turn. */
+static bool emit_output(struct jobs *js, struct outbox *o)
 {
 	unsigned first = js->turn;
 	bool any = false;
 
-	for (unsigned i = 0; i < STREAMS && outbox_has_room(o); i++) {
-		unsigned at = (first + i) % STREAMS;
-		struct job *j = &js->all[at / 2];
-		if (j->state == JOB_FREE || j->forgotten || !emit_stream(j, PROTO_STDOUT + (int)(at % 2), o))
+	for (unsigned i = 0; i < TURNS && outbox_has_room(o); i++) {
+		unsigned at = (first + i) % TURNS;
+		if (!emit_turn(js, at, o))
 			continue;
-		js->turn = (at + 1) % STREAMS;
+		js->turn = (at + 1) % TURNS;
 		any = true;
 	}
 	return any;
@@ -115,10 +126,12 @@ static bool emit_streams(struct jobs *js, struct outbox *o)
 
 static bool is_told(const struct output *log)
 {
-	return log->fd < 0 || (log->attached && log->eof_sent);
+	if (log->fd < 0 || (log->keep == PROTO_KEEP_RING && !log->attached))
+		return true;
+	return log->attached && log->eof_sent;
 }
 
-/* An end follows the output of both streams; one that never began has none. */
+/* An end follows the output of the streams that are sent; one that never began has none. */
 static bool emit_exit(struct job *j, struct outbox *o)
 {
 	if (j->state != JOB_ENDED || j->forgotten || !j->linked || j->exit_sent || !outbox_has_room(o))
@@ -139,7 +152,7 @@ bool jobs_emit(struct jobs *js, struct outbox *o)
 	for (unsigned i = 0; i < PROTO_JOBS_MAX; i++)
 		if (js->all[i].state != JOB_FREE && js->all[i].linked)
 			any |= emit_control(&js->all[i], o);
-	any |= emit_streams(js, o);
+	any |= emit_output(js, o);
 	for (unsigned i = 0; i < PROTO_JOBS_MAX; i++)
 		any |= emit_exit(&js->all[i], o);
 	return any;

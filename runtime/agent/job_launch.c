@@ -99,7 +99,7 @@ static int open_logs(struct job *j, const struct output_limits *limits)
 	for (int s = 0; s < 1 + !!(j->flags & PROTO_JOB_SPLIT); s++) {
 		if (output_open(&j->out[s].log, limits) < 0)
 			return -1;
-		if (j->linked)
+		if (j->linked && limits->keep != PROTO_KEEP_RING)
 			output_attach(&j->out[s].log, 0);
 	}
 	return 0;

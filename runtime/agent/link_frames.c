@@ -109,6 +109,19 @@ static const char *on_ping(struct links *ls, const struct proto_frame *f)
 	return NULL;
 }
 
+static const char *on_read(struct links *ls, const struct proto_frame *f)
+{
+	struct job_read r = { .job = f->job };
+	uint64_t wait = 0;
+
+	if (proto_find_u64(f, PROTO_F_COOKIE, &r.cookie) < 0 ||
+	    proto_find_u64(f, PROTO_F_OFFSET, &r.offset) < 0 || r.offset > INT64_MAX)
+		return "read without a cookie or an offset";
+	(void)proto_find_u64(f, PROTO_F_WAIT, &wait);
+	r.wait = wait != 0;
+	return jobs_read(ls->jobs, &r) ? NULL : "too many reads at once";
+}
+
 static const char *on_pong(struct links *ls, const struct proto_frame *f)
 {
 	(void)ls, (void)f; /* that something was heard is all it is for */
@@ -121,6 +134,7 @@ static const frame_fn HANDLERS[PROTO_TYPE_COUNT_] = {
 	[PROTO_WINDOW] = on_window, [PROTO_EOF] = on_eof,       [PROTO_SIGNAL] = on_signal,
 	[PROTO_CANCEL] = on_cancel, [PROTO_ATTACH] = on_attach, [PROTO_LIST] = on_list,
 	[PROTO_FORGET] = on_forget, [PROTO_PING] = on_ping,     [PROTO_PONG] = on_pong,
+	[PROTO_READ] = on_read,
 };
 
 /* A frame whose answer has no place now waits in the input, and with it all that follow. */

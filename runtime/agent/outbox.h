@@ -11,7 +11,7 @@
 #include "runtime/protocol/protocol.h"
 
 #define OUTBOX_SIZE (64 * 1024)
-#define OUTBOX_CONTROL 1024 /* no frame but DATA and HELLO is larger */
+#define OUTBOX_CONTROL 1024 /* no frame but DATA, CHUNK and HELLO is larger */
 
 struct outbox {
 	uint64_t credit; /* bytes of DATA that the manager can take, of all jobs together */

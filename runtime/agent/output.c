@@ -134,11 +134,9 @@ void output_detach(struct output *o)
 	o->credit = 0;
 }
 
-/* The next offset at or after the reader's that is there. */
-static uint64_t next_kept(const struct output *o)
+/* The next offset at or after this one that is there. */
+static uint64_t next_kept(const struct output *o, uint64_t at)
 {
-	uint64_t at = o->sent;
-
 	if (at >= o->head)
 		at = max_u64(at, tail_start(o));
 	if (at >= o->hole_from && at < o->hole_to)
@@ -146,35 +144,60 @@ static uint64_t next_kept(const struct output *o)
 	return at;
 }
 
-struct output_next output_next(struct output *o)
+/* Up to where bytes may be read: with ends kept, the tail is known when the job has ended. */
+static uint64_t read_limit(const struct output *o)
 {
-	/* with ends kept, the tail is known when the job has ended */
 	bool tail_is_known = o->keep != PROTO_KEEP_ENDS || o->final;
-	uint64_t limit = tail_is_known ? o->written : min_u64(o->written, o->head);
 
-	if (o->sent >= limit)
-		return (struct output_next){ 0 };
-	uint64_t at = next_kept(o);
-	if (at > o->sent) {
-		struct output_next gap = { .gap = at - o->sent };
-		o->sent = at;
-		o->seen = max_u64(o->seen, at);
-		return gap;
-	}
-	uint64_t run;
+	return tail_is_known ? o->written : min_u64(o->written, o->head);
+}
+
+struct output_piece output_find(const struct output *o, uint64_t offset)
+{
+	uint64_t limit = read_limit(o), run;
+
+	if (offset >= limit)
+		return (struct output_piece){ .offset = offset };
+	uint64_t at = next_kept(o, offset);
+	if (at >= limit)
+		return (struct output_piece){ .offset = at };
 	place(o, at, &run);
 	run = min_u64(run, limit - at);
 	if (o->hole_from > at && o->hole_from < o->hole_to)
 		run = min_u64(run, o->hole_from - at);
-	return (struct output_next){ .len = (size_t)min_u64(run, PROTO_PAYLOAD_MAX) };
+	return (struct output_piece){ at, (size_t)min_u64(run, PROTO_PAYLOAD_MAX) };
+}
+
+struct output_next output_next(struct output *o)
+{
+	struct output_piece piece = output_find(o, o->sent);
+
+	if (piece.offset == o->sent)
+		return (struct output_next){ .len = piece.len };
+	struct output_next gap = { .gap = piece.offset - o->sent };
+	o->sent = piece.offset;
+	o->seen = max_u64(o->seen, piece.offset);
+	return gap;
+}
+
+ssize_t output_read_at(struct output *o, uint64_t offset, uint8_t *bytes, size_t len)
+{
+	uint64_t run;
+	ssize_t n = pread(o->fd, bytes, len, place(o, offset, &run));
+
+	if (n <= 0)
+		return -1;
+	/* one that began further on has not had what was before */
+	if (offset <= o->seen)
+		o->seen = max_u64(o->seen, offset + (uint64_t)n);
+	return n;
 }
 
 ssize_t output_read(struct output *o, uint8_t *bytes, size_t len)
 {
-	uint64_t run;
-	ssize_t n = pread(o->fd, bytes, len, place(o, o->sent, &run));
+	ssize_t n = output_read_at(o, o->sent, bytes, len);
 
-	if (n <= 0)
+	if (n < 0)
 		return -1;
 	o->sent += (uint64_t)n;
 	o->seen = max_u64(o->seen, o->sent);

@@ -56,6 +56,19 @@ struct output_next output_next(struct output *o);
 /* Reads at the reader's place and moves it; len is at most output_next's. Bytes read, or -1. */
 ssize_t output_read(struct output *o, uint8_t *bytes, size_t len);
 
+/*
+ * For readers that keep their own place: the first bytes at or after `offset` that are there without a break;
+ * len is 0 when there are none yet.
+ */
+struct output_piece {
+	uint64_t offset;
+	size_t len;
+};
+struct output_piece output_find(const struct output *o, uint64_t offset);
+
+/* Reads from a piece that was found; bytes read, or -1. */
+ssize_t output_read_at(struct output *o, uint64_t offset, uint8_t *bytes, size_t len);
+
 /* The reader has had everything there will ever be. */
 bool output_is_done(const struct output *o);
 

@@ -296,6 +296,23 @@ struct proto_exit {
 int proto_exit_decode(const struct proto_frame *frame, struct proto_exit *ret);
 void proto_exit_encode(struct proto_writer *w, const struct proto_exit *exit);
 
+/* A piece of a job's output. */
+struct proto_chunk {
+	uint64_t cookie;
+	bool known; /* there is such a job; the rest is 0 otherwise */
+	enum proto_state state;
+	uint64_t offset, total;
+	const uint8_t *bytes;
+	size_t len;
+};
+
+/*
+ * 0, or -1 when a field is missing, out of its range or broken, or the bytes do not lie within the total.
+ * The writer form is its inverse.
+ */
+int proto_chunk_decode(const struct proto_frame *frame, struct proto_chunk *ret);
+void proto_chunk_encode(struct proto_writer *w, const struct proto_chunk *chunk);
+
 /* A job spec. Lists (arguments, environment) stay in the payload: walk them by tag. */
 struct proto_spec {
 	struct proto_text tag, script, shell, cwd, builtin;

@@ -333,7 +333,7 @@ def test_the_head_comes_at_once(link):
 
 
 def test_a_ring_keeps_the_last_bytes_for_a_later_reader(link):
-    job = link.start(script="seq 1 10000; sleep 100", keep=RING, head=0, tail=50)
+    job = link.start(script="seq 1 10000; sleep 100", keep=RING, head=0, tail=50, attach=[STDOUT])
     wait_for(lambda: link.ping() and b"10000\n" in link.results[job].out[STDOUT])
     link.send("ATTACH", STDOUT, job, field("BYTES", 0))
     link.results.pop(job)
@@ -541,7 +541,8 @@ def test_cancel_ends_what_an_ended_job_left_behind(link):
 
 def test_a_job_outlives_its_link_and_is_read_from_an_offset(sandbox):
     first = Link(sandbox)
-    job = first.start(script="echo one; sleep 0.5; echo two >&2; exit 9", flags=JOB_SPLIT, keep=RING, tail=1000, tag="z")
+    job = first.start(script="echo one; sleep 0.5; echo two >&2; exit 9", flags=JOB_SPLIT, keep=RING, tail=1000, tag="z",
+                      attach=[STDOUT])
     first.wait("DATA", job)
     first.close()
     second = Link(sandbox)
@@ -648,6 +649,144 @@ def test_a_bridge_that_is_killed_costs_nothing(sandbox):
     assert link.finish(job).stdout == b"still\n"
 
 
+# ---- readers of a ring ----
+
+NUMBERS = b"".join(b"%d\n" % i for i in range(1, 10001))
+
+
+def read_all(link, job, offset=0):
+    """Everything from an offset on until the end; where bytes were lost, what is there after them."""
+    got = b""
+    while True:
+        c = link.read(job, offset, wait=True)
+        got += c.get("CHUNK", b"")
+        offset = c["OFFSET"] + len(c.get("CHUNK", b""))
+        if c["STATE"] == 2 and offset >= c["TOTAL"]:
+            return got
+
+
+def test_a_ring_is_not_sent_but_its_end_is(link):
+    job = link.start(script="seq 1 10000; exit 3", keep=RING, tail=1 << 20)
+    r = link.finish(job)
+    assert (r.stdout, r.code, r.eof, r.exit["STDOUT_BYTES"]) == (b"", 3, set(), len(NUMBERS))
+    assert read_all(link, job) == NUMBERS  # it is kept until FORGET
+    assert link.read(job, 5)["CHUNK"].startswith(NUMBERS[5:10])
+
+
+def test_a_manager_that_comes_later_is_told_the_end_without_the_output(sandbox):
+    first = Link(sandbox)
+    job = first.start(script="echo x; cat; exit 3", keep=RING, tail=1000, flags=JOB_STDIN)
+    first.wait("STARTED", job)
+    first.close()
+    second = Link(sandbox)
+    second.send("ATTACH", STDIN, job, field("BYTES", 0))
+    second.send("DATA", STDIN, job, b"y\n")
+    second.send("EOF", STDIN, job)
+    r = second.finish(job)
+    assert (r.stdout, r.code) == (b"", 3)
+    assert read_all(second, job) == b"x\ny\n"
+
+
+def test_two_readers_have_places_of_their_own(link):
+    job = link.start(script="seq 1 10000; read x", keep=RING, tail=1 << 20, flags=JOB_STDIN)
+    wait_for(lambda: link.read(job)["TOTAL"] == len(NUMBERS))
+    a, b = link.ask(job, 0), link.ask(job, 40_000)
+    a, b = link.chunk(a), link.chunk(b)
+    assert a["OFFSET"] == 0 and a["CHUNK"] == NUMBERS[:len(a["CHUNK"])]
+    assert b["OFFSET"] == 40_000 and b["CHUNK"] == NUMBERS[40_000:40_000 + len(b["CHUNK"])]
+    assert a["STATE"] == b["STATE"] == 1
+    link.send("EOF", STDIN, job)
+    assert read_all(link, job, 48_000) == NUMBERS[48_000:]
+
+
+def test_what_has_left_the_ring_is_told_by_the_offset(link):
+    job = link.start(script="seq 1 10000", keep=RING, tail=100)
+    assert link.finish(job).exit["DROPPED_BYTES"] == len(NUMBERS) - 100
+    c = link.read(job, 7)
+    assert c["OFFSET"] == len(NUMBERS) - 100 and NUMBERS.endswith(read_all(link, job, 7))
+
+
+def test_a_reader_waits_for_a_byte_or_the_end(link):
+    job = link.start(script="echo a; read x; echo b; read y", keep=RING, tail=1000, flags=JOB_STDIN)
+    assert link.read(job, 0, wait=True)["CHUNK"] == b"a\n"
+    assert "CHUNK" not in link.read(job, 2) and link.read(job, 500)["OFFSET"] == 500
+    waiting = link.ask(job, 2, wait=True)
+    link.ping()
+    assert waiting not in link.chunks
+    link.send("DATA", STDIN, job, b"\n")
+    assert link.chunk(waiting)["CHUNK"] == b"b\n"
+    waiting = [link.ask(job, 4, wait=True), link.ask(job, 1000, wait=True)]
+    link.send("EOF", STDIN, job)
+    for c in map(link.chunk, waiting):
+        assert (c["STATE"], c["TOTAL"], c.get("CHUNK")) == (2, 4, None)
+
+
+def test_there_is_nothing_to_read_of_another_job(link):
+    blocking = link.start(script="echo x")
+    link.finish(blocking)
+    for job in (blocking, 1 << 30):
+        c = link.read(job, 0, wait=True)
+        assert set(c) == {"COOKIE"}
+    failed = link.start(argv=["/nonexistent"], keep=RING, tail=100)
+    link.finish(failed)
+    assert link.read(failed, 0, wait=True)["STATE"] == 2
+
+
+def test_waiting_readers_are_answered_when_they_get_many_and_never_block_the_link(link):
+    job = link.start(script="read x; echo done", keep=RING, tail=1000, flags=JOB_STDIN)
+    cookies = [link.ask(job, 0, wait=True) for _ in range(64)]
+    for _ in range(2):  # the first PONG overtakes
+        assert link.ping() < 5
+    early = [c for c in cookies if c in link.chunks]
+    assert early == cookies[:8] and all("CHUNK" not in link.chunks[c] for c in early)
+    waiting = cookies[8:]
+    for _ in range(100):
+        waiting.append(link.ask(job, 0, wait=True))
+        assert "CHUNK" not in link.chunk(waiting.pop(0))
+    assert link.run(argv=["echo", "other"]).stdout == b"other\n"
+    link.send("EOF", STDIN, job)
+    assert [link.chunk(c)["CHUNK"] for c in waiting] == [b"done\n"] * 56
+
+
+def test_more_readers_than_may_be_end_the_link(sandbox):
+    link = Link(sandbox)
+    link.auto_credit = False
+    job = link.start(argv=["head", "-c", "1000000", "/dev/zero"], keep=RING, tail=1 << 20)
+    link.finish(job)
+    for _ in range(80):  # eight are answered, then there is no credit
+        link.ask(job, 0)
+    seen = link.wait_closed()
+    assert sum(f.type == "CHUNK" for f in seen) <= 9 and seen[-1].type == "ERROR"
+    link = Link(sandbox)  # which knows nothing of the READs before it
+    assert len(read_all(link, job)) == 1_000_000
+
+
+def test_readers_without_credit_wait_and_block_nobody(link):
+    link.auto_credit = False
+    job = link.start(argv=["head", "-c", "1000000", "/dev/zero"], keep=RING, tail=1 << 20)
+    link.finish(job)
+    cookies = [link.ask(job, 0) for _ in range(12)]
+    for _ in range(2):
+        assert link.ping() < 5
+    answered = [c for c in cookies if c in link.chunks]
+    assert 7 <= len(answered) < 12 and sum(len(link.chunks[c]["CHUNK"]) for c in answered) <= LINK_WINDOW
+    assert "CHUNK" not in link.read(job, 1_000_000)  # what has no bytes needs no credit
+    link.send("WINDOW", 0, 0, field("BYTES", LINK_WINDOW - 20_000))
+    link.auto_credit = True
+    assert all(len(link.chunk(c)["CHUNK"]) > 0 for c in cookies)
+
+
+def test_readers_take_turns_with_streams(link):
+    flood = link.start(argv=["cat", "/dev/zero"], keep=BLOCK, timeout_ms=0)
+    job = link.start(script="seq 1 10000; read x", keep=RING, tail=1 << 20, flags=JOB_STDIN)
+    wait_for(lambda: link.read(job)["TOTAL"] == len(NUMBERS))
+    for _ in range(20):
+        assert link.read(job, 100)["CHUNK"] == NUMBERS[100:100 + 32512]
+    for j in (flood, job):
+        link.send("CANCEL", job=j, payload=field("GRACE_MS", 0))
+        link.finish(j)
+
+
 # ---- broken peers ----
 
 HELLO = frame("HELLO", payload=b"")
@@ -657,6 +796,8 @@ BROKEN = {
     "length over the limit": b"\x05\0\x80\x01\0\0\0\1",
     "a frame of the agent": frame("STARTED", job=1, payload=field("PID", 1)),
     "a second hello": HELLO,
+    "a read without a cookie": frame("READ", job=1, payload=field("OFFSET", 1)),
+    "a read beyond reason": frame("READ", job=1, payload=field("COOKIE", 1) + field("OFFSET", 1 << 63)),
     "data for stdout": frame("DATA", STDOUT, 1, b"x"),
     "empty data": frame("DATA", STDIN, 1, b""),
     "window without bytes": frame("WINDOW", STDOUT, 1),

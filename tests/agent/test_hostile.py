@@ -228,7 +228,8 @@ def test_a_flood_is_drained_and_does_not_grow_pid_1(agent):
 
 
 def test_rings_of_64_jobs_are_no_memory_of_pid_1(agent):
-    jobs = [agent.start(script="head -c 2000000 /dev/zero; sleep 100", keep=RING, head=100_000, tail=500_000)
+    jobs = [agent.start(script="head -c 2000000 /dev/zero; sleep 100", keep=RING, head=100_000, tail=500_000,
+                        attach=[STDOUT])
             for _ in range(64)]
     def told(r):
         return len(r.stdout) + sum(gap for _, _, gap in r.gaps)
@@ -416,7 +417,7 @@ while time.time() < end:
         if p.isdigit() and int(p) not in (1, mine, os.getppid()) and call(101, 0x4206, int(p), 0, 0) == 0:
             wins += 1
 print('wins', wins)
-"""], keep=RING, tail=1000)
+"""], keep=RING, tail=1000, attach=[STDOUT])
     agent.wait("DATA", racer)
     sandbox, link = agent.sandbox, agent
     for _ in range(40):

@@ -2,7 +2,8 @@
 /*
  * Frames: a prefix of what parses is never an error; a frame written again is the same; the stream after it
  * parses as if it stood alone. Field lists: written again they are the same. Ends of jobs: what decodes is
- * decoded again to the same from its own encoding.
+ * decoded again to the same from its own encoding;
+ * so with pieces of output.
  */
 #include <string.h>
 
@@ -48,6 +49,26 @@ static bool same_text(struct proto_text a, struct proto_text b)
 	return a.len == b.len && !memcmp(a.at, b.at, a.len);
 }
 
+static void check_chunk(const struct proto_frame *frame)
+{
+	uint8_t out[PROTO_PAYLOAD_MAX];
+	struct proto_writer w = { out, sizeof(out), 0, false };
+	struct proto_chunk x, y;
+
+	memset(&x, 0, sizeof(x));
+	memset(&y, 0, sizeof(y));
+	if (proto_chunk_decode(frame, &x) < 0)
+		return;
+	MUST(x.len <= PROTO_CHUNK_MAX && (x.len == 0 || x.offset + x.len <= x.total));
+	proto_chunk_encode(&w, &x);
+	MUST(!w.failed);
+	const struct proto_frame again = { .payload = out, .length = (uint16_t)w.used };
+	MUST(proto_chunk_decode(&again, &y) == 0);
+	MUST(x.cookie == y.cookie && x.known == y.known && x.state == y.state);
+	MUST(x.offset == y.offset && x.total == y.total && x.len == y.len);
+	MUST(x.len == 0 || !memcmp(x.bytes, y.bytes, x.len));
+}
+
 static void check_exit(const struct proto_frame *frame)
 {
 	uint8_t out[1024];
@@ -82,6 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_prefixes(data + at, (size_t)n);
 		check_fields(&f);
 		check_exit(&f);
+		check_chunk(&f);
 	}
 	return 0;
 }

@@ -24,7 +24,8 @@ MORE = 1
 BLOCK, ENDS, RING = 0, 1, 2
 JOB_STDIN, JOB_SPLIT = 1, 2
 REASONS = ["exited", "signalled", "timeout", "output_limit", "oom", "cancelled", "sandbox_lost", "start_failed"]
-TYPES = ("HELLO START GO STARTED DATA WINDOW EOF GAP SIGNAL CANCEL ATTACH LIST EXIT FORGET ERROR PING PONG").split()
+TYPES = ("HELLO START GO STARTED DATA WINDOW EOF GAP SIGNAL CANCEL ATTACH LIST EXIT FORGET ERROR PING PONG "
+         "READ CHUNK").split()
 HEADER = os.path.join(os.path.dirname(__file__), "../../runtime/protocol/protocol.h")
 
 
@@ -42,7 +43,7 @@ def _tags():
 TAG = _tags()
 NAME = {number: name for name, number in TAG.items()}
 BYTES_TAGS = {"AGENT", "BUILD", "DETAIL", "MOUNT", "INTERFACE", "PATH", "FSTYPE", "TAG", "ARG", "SCRIPT", "SHELL",
-              "ENV", "CWD", "BUILTIN", "ENTRY", "DONE", "TARGET"}
+              "ENV", "CWD", "BUILTIN", "ENTRY", "DONE", "TARGET", "CHUNK"}
 REPEATED = {"MOUNT", "INTERFACE", "ARG", "ENV"}
 
 
@@ -172,6 +173,7 @@ class Link:
         self.frames = queue.Queue()
         self.results = collections.defaultdict(Result)
         self.auto_credit = True
+        self.cookies, self.chunks = itertools.count(1), {}
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         if hello:
@@ -226,6 +228,11 @@ class Link:
             r.started, r.pid = True, f.fields["PID"]
         elif f.type == "EXIT":
             r.exit = f.fields
+        elif f.type == "CHUNK":
+            chunk = f.fields
+            self.chunks[chunk["COOKIE"]] = chunk
+            if self.auto_credit and chunk.get("CHUNK"):
+                self.send("WINDOW", 0, 0, field("BYTES", len(chunk["CHUNK"])))
         elif f.type == "PING":
             self.send("PONG", payload=f.payload)
 
@@ -245,12 +252,14 @@ class Link:
         except Closed:
             return seen
 
-    def start(self, go=True, piece=PAYLOAD_MAX, raw=None, **kw):
+    def start(self, go=True, piece=PAYLOAD_MAX, raw=None, attach=(), **kw):
         job = self.sandbox.next_job()
         data = raw if raw is not None else spec(**kw)
         pieces = [data[i:i + piece] for i in range(0, len(data), piece)] or [b""]
         for i, p in enumerate(pieces):
             self.send("START", MORE if i + 1 < len(pieces) else 0, job, p)
+        for stream in attach:
+            self.send("ATTACH", stream, job, field("BYTES", 0))
         if go:
             self.send("GO", job=job)
         return job
@@ -276,6 +285,20 @@ class Link:
         while self.wait("PONG", timeout=timeout).payload != cookie:
             pass
         return time.monotonic() - begin
+
+    def ask(self, job, offset, wait=False):
+        """Sends a READ; its cookie."""
+        cookie = next(self.cookies)
+        self.send("READ", job=job, payload=field("COOKIE", cookie) + field("OFFSET", offset) + field("WAIT", wait))
+        return cookie
+
+    def chunk(self, cookie, timeout=10):
+        """The answer to a READ."""
+        wait_for(lambda: cookie in self.chunks or self.recv(timeout) is None or cookie in self.chunks, timeout)
+        return self.chunks.pop(cookie)
+
+    def read(self, job, offset=0, wait=False, timeout=10):
+        return self.chunk(self.ask(job, offset, wait), timeout)
 
     def list(self):
         self.send("LIST")

@@ -8,150 +8,8 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "runtime/channel.h"
+#include "tests/unit/link_help.h"
 #include "tests/unit/rows.h"
-
-#define WAIT_MS 5000
-
-struct link {
-	struct channels *all;
-	int fd; /* the agent's end */
-	struct channel *channel;
-	struct hello hello;
-};
-
-/* ---- the agent's side ---- */
-
-static void say(int fd, enum proto_type type, uint8_t aux, uint32_t job, const void *payload, size_t len)
-{
-	uint8_t frame[PROTO_HEADER + PROTO_PAYLOAD_MAX];
-	proto_header(frame, type, aux, job, (uint16_t)len);
-	if (len)
-		memcpy(frame + PROTO_HEADER, payload, len);
-	assert_int_equal(send(fd, frame, PROTO_HEADER + len, MSG_NOSIGNAL), PROTO_HEADER + len);
-}
-
-static void say_u64(int fd, enum proto_type type, uint8_t aux, uint32_t job, uint16_t tag, uint64_t value)
-{
-	uint8_t room[32];
-	struct proto_writer w = { .out = room, .size = sizeof(room) };
-	proto_put_u64(&w, tag, value);
-	say(fd, type, aux, job, room, w.used);
-}
-
-static void say_hello(int fd, uint64_t magic)
-{
-	static const uint16_t numbers[] = {
-		PROTO_F_VERSION,
-		PROTO_F_UID,
-		PROTO_F_GID,
-		PROTO_F_CAP_EFF,
-		PROTO_F_CAP_PRM,
-		PROTO_F_CAP_BND,
-		PROTO_F_CAP_AMB,
-		PROTO_F_CAP_INH,
-		PROTO_F_NO_NEW_PRIVS,
-		PROTO_F_SECCOMP,
-		PROTO_F_SECCOMP_FILTERS,
-		PROTO_F_ROOT_RO,
-		PROTO_F_CGROUP,
-		PROTO_F_PIDS_MAX,
-		PROTO_F_MEMORY_MAX,
-		PROTO_F_SWAP_MAX,
-		PROTO_F_CPU_MILLI,
-		PROTO_F_SHM_RMID_FORCED,
-	};
-	uint8_t room[1024];
-	struct proto_writer w = { .out = room, .size = sizeof(room) };
-	proto_put_u64(&w, PROTO_F_MAGIC, magic);
-	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
-		proto_put_u64(&w, numbers[i], 7);
-	say(fd, PROTO_HELLO, 0, 0, room, w.used);
-}
-
-/* Reads frames until one of this type comes; keeps what follows for the next call. */
-struct ear {
-	int fd;
-	uint8_t bytes[1 << 17];
-	size_t len, used;
-	struct proto_frame frame;
-};
-
-static bool hear(struct ear *ear, enum proto_type type)
-{
-	for (;;) {
-		memmove(ear->bytes, ear->bytes + ear->used, ear->len - ear->used);
-		ear->len -= ear->used;
-		ear->used = 0;
-		ssize_t n = proto_parse(ear->bytes, ear->len, &ear->frame);
-		assert_true(n >= 0);
-		ear->used = (size_t)n;
-		if (n > 0 && ear->frame.type == type)
-			return true;
-		if (n > 0)
-			continue;
-		struct pollfd p = { .fd = ear->fd, .events = POLLIN };
-		if (poll(&p, 1, WAIT_MS) != 1)
-			return false;
-		ssize_t got = read(ear->fd, ear->bytes + ear->len, sizeof(ear->bytes) - ear->len);
-		if (got <= 0)
-			return false;
-		ear->len += (size_t)got;
-	}
-}
-
-/* ---- opening ---- */
-
-struct opening {
-	struct link *l;
-	int manager_fd;
-	int r;
-	struct err e;
-	int timeout_ms;
-};
-
-static void *open_main(void *arg)
-{
-	struct opening *o = arg;
-	o->r = channel_open(o->l->all, stream_of_fd(o->manager_fd), 1, o->timeout_ms, &o->l->channel,
-			    &o->l->hello, &o->e);
-	return NULL;
-}
-
-static void begin(struct link *l, struct opening *o, pthread_t *thread, int timeout_ms)
-{
-	int fds[2];
-	struct err e;
-	*l = (struct link){ 0 };
-	assert_int_equal(channels_new(&l->all, &e), 0);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	l->fd = fds[0];
-	*o = (struct opening){ .l = l, .manager_fd = fds[1], .timeout_ms = timeout_ms };
-	assert_int_equal(pthread_create(thread, NULL, open_main, o), 0);
-}
-
-static void open_link(struct link *l)
-{
-	struct opening o;
-	pthread_t thread;
-	static struct ear ear; /* large; one test at a time */
-	begin(l, &o, &thread, WAIT_MS);
-	ear = (struct ear){ .fd = l->fd };
-	assert_true(hear(&ear, PROTO_HELLO));
-	say_hello(l->fd, PROTO_MAGIC);
-	assert_true(hear(&ear, PROTO_LIST));
-	say(l->fd, PROTO_LIST, 0, PROTO_LIST_END, NULL, 0);
-	pthread_join(thread, NULL);
-	assert_int_equal(o.r, 0);
-	assert_int_equal(l->hello.pids_max, 7);
-}
-
-static void end_link(struct link *l)
-{
-	channel_unref(l->channel);
-	channels_free(l->all);
-	close(l->fd);
-}
 
 static const struct refusal_row {
 	const char *name;
@@ -173,7 +31,7 @@ static void refuse_test(void **state)
 	struct link l;
 	struct opening o;
 	pthread_t thread;
-	begin(&l, &o, &thread, row->what ? WAIT_MS : 100);
+	begin_link(&l, &o, &thread, row->what ? WAIT_MS : 100);
 	uint8_t room[64];
 	struct proto_writer w = { .out = room, .size = sizeof(room) };
 	switch (row->what) {
@@ -187,14 +45,14 @@ static void refuse_test(void **state)
 		assert_true(send(l.fd, "OCI runtime exec failed", 23, MSG_NOSIGNAL) == 23);
 		break;
 	case 4:
-		say(l.fd, PROTO_LIST, 0, PROTO_LIST_END, NULL, 0);
+		say_frame(l.fd, PROTO_LIST, 0, PROTO_LIST_END, NULL, 0);
 		break;
 	case 5:
 		say_u64(l.fd, PROTO_HELLO, 0, 0, PROTO_F_MAGIC, PROTO_MAGIC);
 		break;
 	case 6:
 		proto_put_text(&w, PROTO_F_DETAIL, "older \x1b[2J generation");
-		say(l.fd, PROTO_ERROR, 0, 0, room, w.used);
+		say_frame(l.fd, PROTO_ERROR, 0, 0, room, w.used);
 		break;
 	default:
 		break;
@@ -222,15 +80,6 @@ static struct job *start(struct link *l, bool has_stdin)
 	return j;
 }
 
-static void say_exit(int fd, uint32_t job)
-{
-	uint8_t room[1024];
-	struct proto_writer w = { .out = room, .size = sizeof(room) };
-	const struct proto_exit x = { .reason = PROTO_EXITED, .code = 5, .detail = { "fine", 4 } };
-	proto_exit_encode(&w, &x);
-	say(fd, PROTO_EXIT, 0, job, room, w.used);
-}
-
 static void output_comes_in_order(void **state)
 {
 	(void)state;
@@ -238,9 +87,9 @@ static void output_comes_in_order(void **state)
 	static struct job_output out;
 	open_link(&l);
 	struct job *j = start(&l, false);
-	say(l.fd, PROTO_DATA, PROTO_STDOUT, 1, "one", 3);
+	say_frame(l.fd, PROTO_DATA, PROTO_STDOUT, 1, "one", 3);
 	say_u64(l.fd, PROTO_GAP, PROTO_STDOUT, 1, PROTO_F_BYTES, 99);
-	say(l.fd, PROTO_DATA, PROTO_STDERR, 1, "two", 3);
+	say_frame(l.fd, PROTO_DATA, PROTO_STDERR, 1, "two", 3);
 	say_exit(l.fd, 1);
 	assert_int_equal(job_next(j, WAIT_MS, -1, &out), JOB_OUTPUT);
 	assert_true(out.stream == PROTO_STDOUT && out.len == 3 && !memcmp(out.bytes, "one", 3));
@@ -300,7 +149,7 @@ static void breach_test(void **state)
 		flood(l.fd, PROTO_DATA, block, sizeof(block), PROTO_JOB_WINDOW / PROTO_PAYLOAD_MAX + 1);
 		break;
 	case 1:
-		say(l.fd, PROTO_DATA, PROTO_STDIN, 1, "x", 1);
+		say_frame(l.fd, PROTO_DATA, PROTO_STDIN, 1, "x", 1);
 		break;
 	case 2:
 		say_u64(l.fd, PROTO_EXIT, 0, 1, PROTO_F_REASON, 200);
@@ -315,7 +164,7 @@ static void breach_test(void **state)
 		say_hello(l.fd, PROTO_MAGIC);
 		break;
 	case 6:
-		say(l.fd, PROTO_LIST, 0, PROTO_LIST_END, NULL, 0);
+		say_frame(l.fd, PROTO_LIST, 0, PROTO_LIST_END, NULL, 0);
 		break;
 	case 7:
 		proto_put_u64(&w, PROTO_F_BYTES, 1);
@@ -323,7 +172,7 @@ static void breach_test(void **state)
 		break;
 	case 8:
 		say_exit(l.fd, 1);
-		say(l.fd, PROTO_DATA, PROTO_STDOUT, 1, "x", 1);
+		say_frame(l.fd, PROTO_DATA, PROTO_STDOUT, 1, "x", 1);
 		break;
 	case 9:
 		say_u64(l.fd, PROTO_START, 0, 9, PROTO_F_BYTES, 1);
@@ -428,7 +277,7 @@ static void a_lost_link_wakes_the_reader(void **state)
 	struct err e;
 	open_link(&l);
 	struct job *j = start(&l, false);
-	say(l.fd, PROTO_DATA, PROTO_STDOUT, 1, "last", 4);
+	say_frame(l.fd, PROTO_DATA, PROTO_STDOUT, 1, "last", 4);
 	shutdown(l.fd, SHUT_RDWR);
 	assert_int_equal(job_next(j, WAIT_MS, -1, &out), JOB_OUTPUT);
 	assert_int_equal(job_next(j, WAIT_MS, -1, &out), JOB_LOST);

@@ -22,7 +22,9 @@ static const struct parse_row {
 	{ "parse: a payload that is not whole needs more", "\x05\1\0\3\0\0\0\1ab", 10, 0 },
 	{ "parse: a payload that is whole", "\x05\1\0\3\0\0\0\1abc", 11, 11 },
 	{ "parse: type 0", "\0\0\0\0\0\0\0\0", 8, -1 },
-	{ "parse: a type beyond the last", "\x12\0\0\0\0\0\0\0", 8, -1 },
+	{ "parse: a type beyond the last", "\x14\0\0\0\0\0\0\1", 8, -1 },
+	{ "parse: a read of no job", "\x12\0\0\0\0\0\0\0", 8, -1 },
+	{ "parse: a read", "\x12\0\0\0\0\0\0\1", 8, 8 },
 	{ "parse: the longest payload needs its bytes", "\x05\1\x80\0\0\0\0\1", 8, 0 },
 	{ "parse: a longer one is judged by its header", "\x05\1\x80\1\0\0\0\1", 8, -1 },
 	{ "parse: data without a byte", "\x05\1\0\0\0\0\0\1", 8, -1 },
@@ -218,6 +220,69 @@ static void raw_exit_test(void **state)
 	assert_int_equal(proto_exit_decode(&f, &got), row->want);
 }
 
+/* ---- a piece of output ---- */
+
+static const struct chunk_row {
+	const char *name;
+	struct proto_chunk chunk;
+	int want;
+} chunks[] = {
+	/* clang-format off */
+	{ "chunk: no such job", { .cookie = 1 }, 0 },
+	{ "chunk: no bytes yet", { .cookie = 1, .known = true, .offset = 9, .total = 5 }, 0 },
+	{ "chunk: bytes up to the total", { 1, true, PROTO_JOB_RUNNING, 2, 5, (const uint8_t *)"abc", 3 }, 0 },
+	{ "chunk: bytes beyond the total", { 1, true, PROTO_JOB_RUNNING, 3, 5, (const uint8_t *)"abc", 3 }, -1 },
+	{ "chunk: a state that is none", { .cookie = 1, .known = true, .state = PROTO_JOB_ENDED + 1 }, -1 },
+	{ "chunk: an offset beyond reason", { .cookie = 1, .known = true, .offset = UINT64_MAX }, -1 },
+	{ "chunk: a total beyond reason", { .cookie = 1, .known = true, .total = 1ull << 63 }, -1 },
+	/* clang-format on */
+};
+
+static void chunk_test(void **state)
+{
+	const struct chunk_row *row = *state;
+	uint8_t bytes[512];
+	struct proto_writer w = { bytes, sizeof(bytes), 0, false };
+	struct proto_chunk got = { 0 };
+
+	proto_chunk_encode(&w, &row->chunk);
+	assert_false(w.failed);
+	struct proto_frame f = { .payload = bytes, .length = (uint16_t)w.used };
+	assert_int_equal(proto_chunk_decode(&f, &got), row->want);
+	if (row->want < 0)
+		return;
+	assert_true(got.cookie == row->chunk.cookie && got.known == row->chunk.known);
+	assert_true(got.state == row->chunk.state && got.offset == row->chunk.offset);
+	assert_true(got.total == row->chunk.total && got.len == row->chunk.len);
+	if (got.len)
+		assert_memory_equal(got.bytes, row->chunk.bytes, got.len);
+}
+
+static const struct raw_chunk_row {
+	const char *name, *bytes;
+	size_t len;
+} raw_chunks[] = {
+#define COOKIE "\0\x0a\0\0\0\x08\0\0\0\0\0\0\0\1"
+#define STATE "\0\xa0\0\0\0\x08\0\0\0\0\0\0\0\1"
+#define CHUNK "\0\x0f\0\0\0\1x"
+	{ "chunk: nothing at all", "", 0 },
+	{ "chunk: without a cookie", STATE, LEN(STATE) },
+	{ "chunk: two cookies", COOKIE COOKIE, LEN(COOKIE COOKIE) },
+	{ "chunk: a state without an offset", COOKIE STATE, LEN(COOKIE STATE) },
+	{ "chunk: bytes of no job", COOKIE CHUNK, LEN(COOKIE CHUNK) },
+	{ "chunk: bytes twice", COOKIE CHUNK CHUNK, LEN(COOKIE CHUNK CHUNK) },
+	{ "chunk: cut", COOKIE "\0", LEN(COOKIE "\0") },
+};
+
+static void raw_chunk_test(void **state)
+{
+	const struct raw_chunk_row *row = *state;
+	struct proto_frame f = { .payload = (const uint8_t *)row->bytes, .length = (uint16_t)row->len };
+	struct proto_chunk got;
+
+	assert_int_equal(proto_chunk_decode(&f, &got), -1);
+}
+
 /* ---- a job spec: one field each after a name, as "TAG LENGTH VALUE" is built by the test ---- */
 
 struct spec_field {
@@ -349,6 +414,8 @@ int main(void)
 	rows_one(&r, "writer: what does not fit ends the list", writer_test);
 	ROWS(&r, exit_test, exits);
 	ROWS(&r, raw_exit_test, raw_exits);
+	ROWS(&r, chunk_test, chunks);
+	ROWS(&r, raw_chunk_test, raw_chunks);
 	ROWS(&r, spec_test, specs);
 	rows_one(&r, "spec: counts and sums", spec_sums_test);
 	rows_one(&r, "reasons have names of their own", reasons_test);
