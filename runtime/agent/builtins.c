@@ -16,7 +16,10 @@ struct builtin {
 
 /* clang-format off */
 static const struct builtin BUILTINS[] = {
+	{ "mkdir",  1, 1,                 file_mkdir_run },
+	{ "read",   3, 3,                 file_read_run },
 	{ "stat",   1, BUILTIN_PATHS_MAX, file_stat_run },
+	{ "write",  3, 3,                 file_write_run },
 };
 /* clang-format on */
 

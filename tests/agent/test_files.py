@@ -1,35 +1,89 @@
 """What the agent promises about files: the built-ins of runtime/protocol/builtin.h."""
 import errno
-import os
+import hashlib
 import random
-import stat
+import subprocess
 
 import pytest
 
-from berthproto import JOB_STDIN, STDIN, STDOUT, field, records, wait_for
+from berthproto import (BLOCK, JOB_STDIN, JOB_WINDOW, LINK_WINDOW, PAYLOAD_MAX, RING, STDIN, STDOUT, field, records,
+                        wait_for)
 
 PYTHON = "/usr/bin/python3"
 
 
-def builtin(link, name, *args, cwd="/tmp", env=(), **kw):
-    """Runs one; what it said."""
-    r = link.run(builtin=name, argv=args, cwd=cwd, env=env, **kw)
-    assert (r.reason, r.code) == ("exited", 0), (r.reason, r.exit, r.stderr)
+def said(r):
+    assert (r.reason, r.code) == ("exited", 0), (r.exit, r.stderr)
     return records(r.stdout)
 
 
+def builtin(link, name, *args, cwd="/tmp", env=(), **kw):
+    """Runs one; what it said."""
+    return said(link.run(builtin=name, argv=args, cwd=cwd, env=env, **kw))
+
+
+def feed(link, job, data, eof=True):
+    """Sends it to the job's stdin as credit allows."""
+    credit, link_credit, sent = JOB_WINDOW, LINK_WINDOW, 0
+    while sent < len(data) and link.results[job].exit is None:
+        n = min(credit, link_credit, PAYLOAD_MAX, len(data) - sent)
+        if n:
+            link.send("DATA", STDIN, job, data[sent:sent + n])
+            sent, credit, link_credit = sent + n, credit - n, link_credit - n
+            continue
+        f = link.recv()
+        if f.type == "WINDOW":
+            credit, link_credit = (credit + f.fields["BYTES"], link_credit) if f.job == job else (
+                credit, link_credit + f.fields["BYTES"])
+    if eof:
+        link.send("EOF", STDIN, job)
+
+
+def write(link, path, data, mode="", want="", cwd="/tmp"):
+    """The one entry of a write."""
+    job = link.start(builtin="write", argv=[path, mode, want], cwd=cwd, env=[], flags=JOB_STDIN)
+    feed(link, job, data)
+    r = link.finish(job)
+    link.send("FORGET", job=job)
+    (entry,), done, rest = said(r)
+    assert done is None and rest == b""
+    return entry
+
+
+def read(link, path, offset=0, length=0, cwd="/tmp", **kw):
+    """The entry of a read, and the bytes."""
+    (entry,), done, rest = builtin(link, "read", path, str(offset), str(length), cwd=cwd, **kw)
+    return entry, rest
+
+
+def tag(entry):
+    return "-".join(f"{entry.get(k, 0):x}" for k in ("INODE", "SIZE", "MTIME_NS", "CTIME_NS"))
+
+
+def names(link, path):
+    return link.run(argv=["ls", "-A", path]).stdout.decode().split()
+
+
 @pytest.fixture
-def place(link, shared, request):
+def place(link):
     """A fresh folder in the sandbox's /tmp, by its path there. What is in it goes with it."""
     path = f"/tmp/t{random.getrandbits(60):x}"
     assert link.run(argv=["mkdir", path]).code == 0
     yield path
-    link.run(argv=["rm", "-rf", path])
+    link.run(argv=["sh", "-c", f"chmod -R u+rwx {path}; rm -rf {path}"])
 
 
-def outside(shared, path):
-    """The same path as root outside of the sandbox sees it."""
-    return f"/proc/{shared.pid}/root{path}".encode() if isinstance(path, str) else b"/proc/%d/root" % shared.pid + path
+def in_mounts_of(sandbox, *argv):
+    subprocess.run(["nsenter", "-t", str(sandbox.pid), "-m", "-p", *argv], check=True, timeout=20)
+
+
+@pytest.fixture
+def small_disk(shared, place):
+    """A file system of 1 MiB and 64 inodes in the place."""
+    path = place + "/disk"
+    in_mounts_of(shared, "sh", "-c", f"mkdir {path}; mount -t tmpfs -o mode=1777,size=1m,nr_inodes=64 tmpfs {path}")
+    yield path
+    in_mounts_of(shared, "umount", "-l", path)
 
 
 # ---- what is common to all ----
@@ -95,3 +149,246 @@ def test_stat_of_many_paths(link):
     paths = [f"/tmp/{i}-{'y' * 200}" for i in range(4096)]
     entries, _, _ = builtin(link, "stat", *paths)
     assert [e["PATH"].decode() for e in entries] == paths
+
+
+# ---- read ----
+
+def test_read_sends_the_entry_and_then_the_bytes(link, place):
+    link.sh("printf hello >f", cwd=place)
+    entry, content = read(link, place + "/f")
+    assert (entry["PATH"], entry["TYPE"], entry["SIZE"], content) == (f"{place}/f".encode(), "file", 5, b"hello")
+
+
+@pytest.mark.parametrize("offset, length, want", [
+    (0, 0, b"0123456789"), (0, 3, b"012"), (3, 0, b"3456789"), (3, 3, b"345"), (9, 5, b"9"), (10, 0, b""),
+    (11, 1, b""), (2**63 - 1, 0, b""), (0, 2**64 - 1, b"0123456789"),
+])
+def test_read_takes_a_range(link, place, offset, length, want):
+    link.sh("printf 0123456789 >f", cwd=place)
+    entry, content = read(link, place + "/f", offset, length)
+    assert (entry["ERRNO"], entry["SIZE"], content) == (0, 10, want)
+
+
+@pytest.mark.parametrize("make, sys", [
+    ("mkfifo x", errno.EINVAL), ("mkdir x", errno.EISDIR), ("ln -s /dev/zero x", errno.EINVAL), ("true", errno.ENOENT),
+    ("ln -s x x", errno.ELOOP), ("touch x; chmod 0 x", errno.EACCES), ("ln -s /proc/self/mem x", errno.EIO),
+    (f"{PYTHON} -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"x\")'", errno.EINVAL),
+])
+def test_read_of_what_is_no_readable_file_is_an_error_at_once(link, place, make, sys):
+    assert link.sh(make, cwd=place).code == 0
+    entry, content = read(link, place + "/x")
+    assert (entry["ERRNO"], content) == (sys, b"")
+
+
+@pytest.mark.parametrize("offset, length", [("", "0"), ("-1", "0"), ("0", "x"), (str(2**63), "0"), (str(2**64), "0")])
+def test_read_refuses_numbers_that_are_none(link, offset, length):
+    (entry,), _, rest = builtin(link, "read", "/etc/passwd", offset, length)
+    assert (entry["ERRNO"], rest) == (errno.EINVAL, b"")
+
+
+def test_a_fifo_that_is_read_does_not_wake_its_writer(link, place):
+    job = link.start(script="mkfifo f; echo ready; echo x >f; echo woken", cwd=place, keep=BLOCK)
+    link.wait("DATA", job)
+    entry, _ = read(link, place + "/f")
+    assert (entry["ERRNO"], entry["DETAIL"]) == (errno.EINVAL, b"not a regular file")
+    link.ping()
+    assert link.results[job].stdout == b"ready\n"
+
+
+@pytest.mark.parametrize("path", ["/proc/self/status", "/proc/meminfo", "/sys/kernel/mm/transparent_hugepage/enabled"])
+def test_a_file_without_a_size_is_read_to_its_end(link, path):
+    entry, content = read(link, path)
+    assert (entry["ERRNO"], entry["SIZE"]) == (0, 0) and content.endswith(b"\n")
+
+
+def test_a_file_that_grows_is_read_to_the_size_it_had(link, place):
+    job = link.start(script="while :; do head -c 100000 /dev/zero >>f; echo; done", cwd=place, keep=RING, tail=1000)
+    link.wait("DATA", job)
+    entry, content = read(link, place + "/f")
+    assert entry["SIZE"] > 0 and len(content) == entry["SIZE"]
+    link.send("CANCEL", job=job, payload=field("GRACE_MS", 0))
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_no_whole_output(link, place):
+    link.sh("head -c 50000000 /dev/zero >f", cwd=place)
+    link.auto_credit = False
+    job = link.start(builtin="read", argv=["f", "0", "0"], cwd=place, env=[], keep=BLOCK)
+    link.wait("DATA", job)
+    link.sh(": >f", cwd=place)
+    link.auto_credit = True
+    for credit in (("WINDOW", 0, 0), ("WINDOW", STDOUT, job)):
+        link.send(*credit, field("BYTES", len(link.results[job].stdout)))
+    r = link.finish(job)
+    assert r.code == 1 and len(r.stdout) < 50000000
+    link.send("FORGET", job=job)
+
+
+def test_a_large_file_arrives_whole(link, place):
+    r = link.sh("head -c 30000000 /dev/urandom >f; sha256sum <f", cwd=place)
+    entry, content = read(link, place + "/f")
+    assert entry["SIZE"] == 30000000 and hashlib.sha256(content).hexdigest() == r.stdout.split()[0].decode()
+
+
+# ---- write ----
+
+def test_write_makes_a_file_and_its_folders(link, place):
+    entry = write(link, "a/b/c", b"hello", cwd=place)
+    assert (entry["PATH"], entry["TYPE"], entry["SIZE"], entry["MODE"]) == (b"a/b/c", "file", 5, 0o644)
+    assert entry["DETAIL"] == b"new"
+    assert link.sh("cat a/b/c; stat -c %a a a/b", cwd=place).stdout == b"hello755\n755\n"
+    (again,), _, _ = builtin(link, "stat", "a/b/c", cwd=place)
+    assert tag(again) == tag(entry)
+
+
+def test_write_replaces_a_file_and_keeps_its_permissions(link, place):
+    link.sh("echo old >f; chmod 4750 f", cwd=place)
+    entry = write(link, "f", b"new", mode="600", cwd=place)
+    assert (entry["MODE"], entry.get("DETAIL")) == (0o750, None)
+    assert link.sh("cat f; ls -A", cwd=place).stdout == b"newf\n"
+
+
+@pytest.mark.parametrize("mode, want", [("", 0o644), ("0", 0), ("600", 0o600), ("0755", 0o755), ("777", 0o755),
+                                        ("7777", 0o755), ("6711", 0o711)])
+def test_write_of_a_new_file_takes_its_mode_under_umask(link, place, mode, want):
+    assert write(link, "f", b"", mode=mode, cwd=place)["MODE"] == want
+
+
+@pytest.mark.parametrize("mode", ["8", "x", "0o644", "10000", "-1"])
+def test_write_refuses_a_mode_that_is_none(link, place, mode):
+    assert write(link, "f", b"", mode=mode, cwd=place)["ERRNO"] == errno.EINVAL
+    assert names(link, place) == []
+
+
+@pytest.mark.parametrize("make, path, sys", [
+    ("mkdir x", "x", errno.EISDIR), ("mkdir x", "x/", errno.EISDIR), ("true", "x/", errno.EISDIR),
+    ("mkdir x", "x/.", errno.EISDIR), ("mkdir x", "x/..", errno.EISDIR), ("true", "/", errno.EISDIR),
+    ("mkfifo x", "x", errno.EINVAL), ("ln -s /dev/null x", "x", errno.EINVAL), ("touch x", "x/y", errno.ENOTDIR),
+    ("ln -s gone/y x", "x", errno.ENOENT), ("ln -s x x", "x", errno.ELOOP), ("mkdir -m 555 x", "x/y", errno.EACCES),
+    ("touch x; chmod 444 x", "x", errno.EACCES), ("ln -s gone x", "x/y", errno.ENOENT),
+    ("true", "y" * 256, errno.ENAMETOOLONG), ("true", "y/" * 2050 + "z", errno.ENAMETOOLONG),
+    ("true", "/x", errno.EACCES),
+])
+def test_write_says_what_is_wrong_with_a_place(link, place, make, path, sys):
+    link.sh(make, cwd=place)
+    before = link.sh("ls -lAR", cwd=place).stdout
+    entry = write(link, path, b"data", cwd=place)
+    assert entry["ERRNO"] == sys
+    assert link.sh("ls -lAR", cwd=place).stdout == before
+
+
+def test_write_follows_a_symlink_and_leaves_it(link, place):
+    link.sh("mkdir d; echo old >d/f; ln -s d/f l1; ln -s l1 l2; ln -s d/new l3; ln -s $PWD/d/abs l4", cwd=place)
+    for name in ("l2", "l3", "l4"):
+        assert write(link, name, name.encode(), cwd=place)["ERRNO"] == 0
+    assert link.sh("cat d/f d/new d/abs; find . -type l | sort | xargs", cwd=place).stdout == (
+        b"l2l3l4./l1 ./l2 ./l3 ./l4\n")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_write_and_read_take_any_name(link, place, name):
+    assert write(link, name, b"x", cwd=place)["PATH"] == name
+    assert read(link, name, cwd=place)[1] == b"x"
+
+
+def test_write_only_if_there_is_none(link, place):
+    assert write(link, "f", b"1", want="new", cwd=place)["DETAIL"] == b"new"
+    assert write(link, "f", b"2", want="new", cwd=place)["ERRNO"] == errno.EEXIST
+    link.sh("ln -s gone l; ln -s f m", cwd=place)
+    assert write(link, "m", b"2", want="new", cwd=place)["ERRNO"] == errno.EEXIST
+    assert read(link, "f", cwd=place)[1] == b"1"
+
+
+def test_write_only_if_it_is_the_one_that_was_seen(link, place):
+    assert write(link, "f", b"0", want="old", cwd=place)["ERRNO"] == errno.ESTALE
+    first = write(link, "f", b"1", cwd=place)
+    second = write(link, "f", b"2", want=tag(first), cwd=place)
+    assert (second["ERRNO"], second.get("DETAIL")) == (0, None)
+    assert write(link, "f", b"3", want=tag(first), cwd=place)["ERRNO"] == errno.ESTALE
+    assert write(link, "f", b"4", want="old", cwd=place)["ERRNO"] == 0
+    assert read(link, "f", cwd=place)[1] == b"4"
+
+
+def test_the_condition_is_looked_at_when_all_is_there(link, place):
+    first = write(link, "f", b"1", cwd=place)
+    job = link.start(builtin="write", argv=["f", "", tag(first)], cwd=place, env=[], flags=JOB_STDIN)
+    feed(link, job, b"mine", eof=False)
+    write(link, "f", b"theirs", cwd=place)
+    link.send("EOF", STDIN, job)
+    (entry,), _, _ = said(link.finish(job))
+    assert entry["ERRNO"] == errno.ESTALE
+    assert read(link, "f", cwd=place)[1] == b"theirs" and names(link, place) == ["f"]
+
+
+def test_of_writers_that_want_the_same_one_wins(link, place):
+    first = write(link, "f", b"1", cwd=place)
+    jobs = [link.start(builtin="write", argv=["f", "", tag(first)], cwd=place, env=[], flags=JOB_STDIN)
+            for _ in range(16)]
+    for job in jobs:
+        link.send("DATA", STDIN, job, b"%d" % job)
+    for job in jobs:
+        link.send("EOF", STDIN, job)
+    won = [job for job in jobs if said(link.finish(job))[0][0]["ERRNO"] == 0]
+    assert len(won) == 1 and read(link, "f", cwd=place)[1] == b"%d" % won[0]
+
+
+@pytest.mark.parametrize("name", ["f", "new", "a/b/new"])
+@pytest.mark.parametrize("end", ["KILL", "TERM"])
+def test_a_write_that_does_not_see_its_end_leaves_nothing(link, place, name, end):
+    link.sh("echo old >f", cwd=place)
+    job = link.start(builtin="write", argv=[name, "", ""], cwd=place, env=[], flags=JOB_STDIN)
+    feed(link, job, b"x" * 1000000, eof=False)
+    if end == "KILL":
+        link.send("SIGNAL", job=job, payload=field("SIGNAL", 9))
+        assert link.finish(job).reason == "signalled"
+    else:
+        link.send("CANCEL", job=job, payload=field("GRACE_MS", 5000))
+        assert link.finish(job).reason == "cancelled"
+    assert link.sh("cat f; ls -A", cwd=place).stdout == b"old\nf\n"
+
+
+def test_a_full_disk_leaves_the_old_file(link, small_disk):
+    write(link, "f", b"old", cwd=small_disk)
+    for name in ("f", "new", "a/b"):
+        assert write(link, name, b"x" * 3_000_000, cwd=small_disk)["ERRNO"] == errno.ENOSPC
+    assert read(link, "f", cwd=small_disk)[1] == b"old"
+    assert names(link, small_disk) == ["f"]
+
+
+def test_no_inodes_left_is_a_full_disk(link, small_disk):
+    link.sh("for i in $(seq 100); do : >i$i; done", cwd=small_disk)
+    assert write(link, "new", b"x", cwd=small_disk)["ERRNO"] == errno.ENOSPC
+
+
+def test_a_read_only_file_system_is_said(link, shared, place):
+    link.sh("mkdir ro; echo old >ro/f", cwd=place)
+    in_mounts_of(shared, "sh", "-c", f"mount --bind {place}/ro {place}/ro; mount -o remount,bind,ro {place}/ro")
+    try:
+        assert write(link, "ro/f", b"x", cwd=place)["ERRNO"] == errno.EROFS
+        assert write(link, "ro/new", b"x", cwd=place)["ERRNO"] == errno.EROFS
+    finally:
+        in_mounts_of(shared, "umount", f"{place}/ro")
+
+
+def test_a_large_file_is_written_whole(link, place):
+    data = random.randbytes(20_000_000)
+    assert write(link, "f", data, cwd=place)["SIZE"] == len(data)
+    assert link.sh("sha256sum <f", cwd=place).stdout.split()[0].decode() == hashlib.sha256(data).hexdigest()
+
+
+# ---- mkdir ----
+
+def test_mkdir_makes_parents_and_is_fine_with_what_is_there(link, place):
+    for path in ("a/b/c", "a/b/c", "a", "a//b/", "a/x/../y", ".", "/", "/tmp"):
+        (entry,), _, _ = builtin(link, "mkdir", path, cwd=place)
+        assert (entry["PATH"], entry["ERRNO"], entry["TYPE"]) == (path.encode(), 0, "dir")
+    assert link.sh("find . -type d | sort | xargs; stat -c %a a/b/c", cwd=place).stdout == (
+        b". ./a ./a/b ./a/b/c ./a/x ./a/y\n755\n")
+
+
+@pytest.mark.parametrize("path, sys", [("f", errno.EEXIST), ("f/x", errno.ENOTDIR), ("l", errno.EEXIST),
+                                       ("ok", 0), ("/x", errno.EACCES), ("y" * 256, errno.ENAMETOOLONG),
+                                       ("y/" * 2050, errno.ENAMETOOLONG)])
+def test_mkdir_says_what_is_in_its_way(link, place, path, sys):
+    link.sh("touch f; ln -s gone l; mkdir d; ln -s d ok", cwd=place)
+    (entry,), _, _ = builtin(link, "mkdir", path, cwd=place)
+    assert entry["ERRNO"] == sys
