@@ -70,6 +70,13 @@ static int check_session(struct api *api, struct request *rq, const char *token,
 	return 0;
 }
 
+bool auth_is_admin(const struct api *api, const struct request *rq)
+{
+	const char *token = auth_bearer(request_header(rq, "Authorization"));
+
+	return token && id_secret_equal(token, api->settings->admin_token);
+}
+
 int auth_check(struct api *api, struct request *rq, struct err *e)
 {
 	const char *token = auth_bearer(request_header(rq, "Authorization"));

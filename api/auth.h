@@ -16,4 +16,7 @@ const char *auth_bearer(const char *header);
  */
 int auth_check(struct api *api, struct request *rq, struct err *e) NODISCARD;
 
+/* Does it carry the admin token? For what is open to all and says more to some. */
+bool auth_is_admin(const struct api *api, const struct request *rq);
+
 #endif

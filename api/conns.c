@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metrics.h"
 
 struct conn {
 	struct conns *owner;
@@ -147,6 +148,7 @@ struct conn *conns_add(struct conns *cs, int fd, const char *address, bool loopb
 	cs->head = c;
 	cs->count++;
 	pthread_mutex_unlock(&cs->lock);
+	metrics_add(METRIC_CONNECTIONS, NULL, NULL, 1);
 	conn_expect_headers(c);
 	return c;
 }
@@ -162,6 +164,7 @@ void conns_remove(struct conn *c)
 	*(c->prev ? &c->prev->next : &cs->head) = c->next;
 	cs->count--;
 	pthread_mutex_unlock(&cs->lock);
+	metrics_add(METRIC_CONNECTIONS, NULL, NULL, -1);
 	free(c);
 }
 

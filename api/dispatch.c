@@ -5,6 +5,7 @@
 #include "api/guard.h"
 #include "api/routes.h"
 #include "base/log.h"
+#include "base/metrics.h"
 
 size_t dispatch_body_max(const struct api *api, const struct request *rq)
 {
@@ -81,8 +82,10 @@ void dispatch_refuse(struct api *api, struct request *rq, struct response *rs, c
 {
 	const char *session = rq->session ? session_get_id(rq->session) : rq->session_id;
 
-	if (e->code == ERR_UNAUTHORIZED)
+	if (e->code == ERR_UNAUTHORIZED) {
+		metrics_add(METRIC_UNAUTHORIZED, NULL, NULL, 1);
 		manager_note_unauthorized(api->manager, rq->who.address);
+	}
 	if (is_worth_a_row(rq, e))
 		manager_note_refused(api->manager, &rq->who, session, rq->route->name, e);
 	if (e->code == ERR_INTERNAL)

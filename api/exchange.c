@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/dispatch.h"
+#include "base/metrics.h"
 
 /*
  * A refused request's body up to this size is read and thrown away, which keeps the connection; a longer one
@@ -111,6 +112,14 @@ static void add_headers(const struct exchange *x, struct MHD_Response *response)
 		(void)MHD_add_response_header(response, "Connection", "close");
 }
 
+static void count(int status)
+{
+	char code[16];
+
+	(void)snprintf(code, sizeof(code), "%d", status);
+	metrics_add(METRIC_HTTP_REQUESTS, code, NULL, 1);
+}
+
 static int answer(struct exchange *x, struct MHD_Connection *mhd)
 {
 	struct MHD_Response *response;
@@ -118,6 +127,7 @@ static int answer(struct exchange *x, struct MHD_Connection *mhd)
 
 	if (x->refused)
 		dispatch_refuse(x->api, &x->rq, &x->rs, &x->err);
+	count(x->rs.status);
 	conn_expect_reader(x->conn, x->rs.body_len, 0);
 	response = make_response(x);
 	if (!response)

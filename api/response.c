@@ -20,8 +20,18 @@ void response_json(struct response *rs, int status, json_t *value)
 	_cleanup_json_ json_t *owned = value;
 
 	free(rs->body);
+	rs->type = NULL;
 	rs->body = json_text(owned);
 	rs->body_len = strlen(rs->body);
+	rs->status = status;
+}
+
+void response_text(struct response *rs, int status, const char *type, struct buf *text)
+{
+	free(rs->body);
+	rs->body_len = text->len;
+	rs->body = buf_take(text);
+	rs->type = type;
 	rs->status = status;
 }
 

@@ -46,6 +46,9 @@ void response_clear(struct response *rs);
 /* The value moves in. */
 void response_json(struct response *rs, int status, json_t *value);
 
+/* A body of another type, a constant; the text moves in. */
+void response_text(struct response *rs, int status, const char *type, struct buf *text);
+
 /* {error: {code, message, field?}}, Retry-After, WWW-Authenticate with a 401. */
 void response_error(struct response *rs, const struct err *e);
 

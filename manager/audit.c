@@ -66,7 +66,6 @@ static bool is_due(struct manager *m, const char *address)
 
 void manager_note_unauthorized(struct manager *m, const char *address)
 {
-	atomic_fetch_add(&m->unauthorized, 1);
 	pthread_mutex_lock(&m->lock);
 	bool due = is_due(m, address ? address : "");
 	pthread_mutex_unlock(&m->lock);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "manager/internal.h"
 
 #define SLICE_MS 1000 /* a client that has gone, and a stop of berthd, is noticed so often */
@@ -231,6 +232,12 @@ static void save_end(struct exec *x)
 		       exec_ref(x));
 }
 
+static void count_end(const struct exec *x, const struct job_end *end)
+{
+	metrics_add(METRIC_COMMANDS, x->reason, NULL, 1);
+	metrics_observe_us(METRIC_EXEC_SECONDS, end ? end->wall_us : (x->ended_ms - x->started_ms) * 1000);
+}
+
 void exec_finish(struct exec *x, const struct job_end *end, const char *reason, const char *detail)
 {
 	json_t *reply = make_reply(x, end, reason, detail);
@@ -251,6 +258,7 @@ void exec_finish(struct exec *x, const struct job_end *end, const char *reason, 
 	session_touch(x->session);
 	atomic_fetch_sub(&x->session->manager->execs_running, 1);
 	log_end(x, end);
+	count_end(x, end);
 	if (end && end->survivors)
 		session_doom(x->session, "sandbox_lost", "processes of a command could not be killed");
 	save_end(x);

@@ -3,6 +3,8 @@
  * A session runs so many commands at once; the others stand in line. A command that has ended has a place in
  * the agent's table until its end is stored, and that table is small: those count, too.
  */
+#include "base/clock.h"
+#include "base/metrics.h"
 #include "manager/builtin.h"
 #include "manager/internal.h"
 
@@ -28,7 +30,10 @@ void exec_slots_init(struct session *s)
 
 int exec_slot_take(struct session *s, int timeout_ms, int client_fd, struct err *e)
 {
-	return line_take(s, &s->slots, timeout_ms, client_fd, e);
+	int64_t from_us = clock_mono_us();
+	int r = line_take(s, &s->slots, timeout_ms, client_fd, e);
+	metrics_observe_us(METRIC_QUEUE_WAIT_SECONDS, clock_mono_us() - from_us);
+	return r;
 }
 
 static void change(struct session *s, int given, int ending)

@@ -159,7 +159,7 @@ struct manager {
 	int64_t deliver_retry_ms;   /* monotonic; as the next under `delivering` */
 	struct err deliver_err;     /* of the last delivery, when it failed */
 
-	atomic_int_least64_t unauthorized, execs_running, stdin_bytes;
+	atomic_int_least64_t execs_running, stdin_bytes;
 };
 
 /* ---- engine_slot.c ---- */

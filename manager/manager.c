@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "manager/internal.h"
 #include "manager/session_default.h"
 
@@ -220,5 +221,20 @@ void manager_get_health(struct manager *m, struct manager_health *ret)
 	ret->sessions_live = (int64_t)m->session_count;
 	pthread_mutex_unlock(&m->lock);
 	ret->execs_running = atomic_load(&m->execs_running);
-	ret->unauthorized = atomic_load(&m->unauthorized);
+}
+
+void manager_set_gauges(struct manager *m)
+{
+	static const enum session_state live[] = { SESSION_CREATING, SESSION_READY, SESSION_PAUSED,
+						   SESSION_STOPPING };
+	int64_t counts[SESSION_STATE_COUNT_] = { 0 };
+	size_t count = 0;
+	_cleanup_free_ struct session **all = sessions_all(m, &count);
+	for (size_t i = 0; i < count; i++) {
+		counts[session_get_state(all[i])]++;
+		session_unref(all[i]);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(live); i++)
+		metrics_set(METRIC_SESSIONS, session_state_name(live[i]), counts[live[i]]);
+	metrics_set(METRIC_COMMANDS_RUNNING, NULL, atomic_load(&m->execs_running));
 }

@@ -43,10 +43,11 @@ struct manager_health {
 	char store[320];       /* "ok" or why not */
 	char warnings[8][200]; /* known weaknesses; "" ends */
 	int64_t sessions_live, execs_running;
-	int64_t unauthorized; /* requests without a valid token since the start */
 };
 void manager_get_health(struct manager *m, struct manager_health *ret);
-/* Counts a request without a valid token; audits at most one a second for each address. */
+/* Sets the gauges of base/metrics.h that are not counted as they change. Never waits for engine or store. */
+void manager_set_gauges(struct manager *m);
+/* Audits a request without a valid token, at most one a second for each address. */
 void manager_note_unauthorized(struct manager *m, const char *address);
 /* Audits a request that was refused (limit, policy, validation of an authorised client). */
 void manager_note_refused(struct manager *m, const struct caller *who, const char *session,

@@ -96,11 +96,6 @@ int store_check(struct store *st, struct err *e)
 	return store_writer_health(st->writer, e);
 }
 
-void store_get_counters(struct store *st, struct store_counters *ret)
-{
-	store_writer_get_counters(st->writer, ret);
-}
-
 int store_apply_step(struct store_db *d, struct store_ticket *t, sqlite3_stmt *stmt, int rc, struct err *e)
 {
 	rc = store_db_step(d, stmt, rc, e);

@@ -39,13 +39,6 @@ DEFINE_CLEANUP(struct store *, store_close)
 /* Is the last commit known to have worked? Tries a write when it did not. */
 int store_check(struct store *st, struct err *e) NODISCARD;
 
-struct store_counters {
-	uint64_t commits, writes, failures;
-	uint64_t commit_us;  /* sum */
-	uint64_t buckets[8]; /* commits that took at most 0.5 1 2 5 10 50 250 ms, more */
-};
-void store_get_counters(struct store *st, struct store_counters *ret);
-
 /* Named values: instance id, the agent volume's name. *ret is NULL when unset, else owned by the caller. */
 int store_get_value(struct store *st, const char *key, char **ret, struct err *e) NODISCARD;
 int store_set_value(struct store *st, const char *key, const char *value, struct err *e) NODISCARD;

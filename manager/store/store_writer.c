@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "manager/store/store_checkpoint.h"
 
 #define QUEUE_MAX 4096
@@ -37,7 +38,6 @@ struct store_writer {
 	int64_t retry_ms; /* when those held are due; INT64_MAX: there are none */
 	bool stop;
 	struct err last; /* of the last commit */
-	struct store_counters counters;
 };
 
 static void list_init(struct list *l)
@@ -193,14 +193,9 @@ static int apply_all(struct store_writer *w, struct list *batch, struct err *e)
 	return store_db_run(w->db, "COMMIT", e);
 }
 
-/* Which of the limits of store_counters.buckets a commit kept. */
-static size_t bucket_of(int64_t us)
+static void count_write(const struct store_ticket *t)
 {
-	static const int64_t limits[] = { 500, 1000, 2000, 5000, 10000, 50000, 250000 };
-	size_t i = 0;
-	while (i < ARRAY_LEN(limits) && us > limits[i])
-		i++;
-	return i;
+	metrics_add(METRIC_STORE_WRITES, t->err.code ? "failed" : "ok", NULL, 1);
 }
 
 /* ---- after the commit ---- */
@@ -237,8 +232,7 @@ static void finish_locked(struct store_writer *w, struct list *batch, struct lis
 			hold_locked(w, t);
 			continue;
 		}
-		w->counters.writes++;
-		w->counters.failures += t->err.code != ERR_NONE;
+		count_write(t);
 		if (t->later || t->abandoned) {
 			list_add(settled, t);
 		} else {
@@ -257,11 +251,8 @@ static void finish(struct store_writer *w, struct list *batch, int64_t took_us, 
 			t->err = *e;
 	pthread_mutex_lock(&w->lock);
 	w->last = *e;
-	if (!e->code) {
-		w->counters.commits++;
-		w->counters.commit_us += (uint64_t)took_us;
-		w->counters.buckets[bucket_of(took_us)]++;
-	}
+	if (!e->code)
+		metrics_observe_us(METRIC_STORE_COMMIT_SECONDS, took_us);
 	finish_locked(w, batch, &settled);
 	pthread_mutex_unlock(&w->lock);
 	struct store_ticket *t;
@@ -394,9 +385,9 @@ static bool enqueue_locked(struct store_writer *w, struct store_ticket *t)
 {
 	t->writer = w;
 	if (t->counted && w->counted >= QUEUE_MAX) {
-		w->counters.failures++;
 		err_set(&t->err, ERR_STORE, "too many writes wait for the disk");
 		t->err.retry_after_s = 1;
+		count_write(t);
 		t->finished = true;
 		return false;
 	}
@@ -489,11 +480,4 @@ int store_writer_health(struct store_writer *w, struct err *e)
 		return 0;
 	*e = last;
 	return -(int)e->code;
-}
-
-void store_writer_get_counters(struct store_writer *w, struct store_counters *ret)
-{
-	pthread_mutex_lock(&w->lock);
-	*ret = w->counters;
-	pthread_mutex_unlock(&w->lock);
 }

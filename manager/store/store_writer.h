@@ -68,7 +68,6 @@ int store_writer_do(struct store_writer *w, struct store_ticket *t, int64_t *ret
 
 /* Room for writes that grow, and did the last commit work? */
 int store_writer_health(struct store_writer *w, struct err *e) NODISCARD;
-void store_writer_get_counters(struct store_writer *w, struct store_counters *ret);
 
 /* With less free than this, writes that grow are refused. */
 #define STORE_FLOOR_BYTES (4 << 20)

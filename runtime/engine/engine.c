@@ -278,11 +278,6 @@ int engine_has_runtime(struct engine *g, const char *name, bool *ret, struct err
 	return r;
 }
 
-void engine_get_counters(struct engine *g, struct engine_counters *ret)
-{
-	*ret = (struct engine_counters){ atomic_load(&g->calls), atomic_load(&g->errors) };
-}
-
 /* ---- turns ---- */
 
 int engine_turn_take(struct engine *g, int64_t deadline_ms, struct err *e)

@@ -62,12 +62,6 @@ int engine_ping(struct engine *g, int timeout_ms, struct err *e) NODISCARD;
 /* Does the engine offer this runtime by name ("runc", "runsc")? Asks the engine. */
 int engine_has_runtime(struct engine *g, const char *name, bool *ret, struct err *e) NODISCARD;
 
-/* Calls and errors since the start, for metrics. */
-struct engine_counters {
-	uint64_t calls, errors;
-};
-void engine_get_counters(struct engine *g, struct engine_counters *ret);
-
 /* ---- images ---- */
 
 struct engine_image {

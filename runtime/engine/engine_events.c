@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "base/metrics.h"
 #include "runtime/engine/engine_json.h"
 #include "runtime/engine/engine_priv.h"
 
@@ -89,6 +90,7 @@ int engine_events(struct engine *g, const char *label_key, const char *label_val
 	int r = buf_addf(&url, e, "%s/events", g->address.base);
 	r = r ? r : engine_path_query(&url, "filters", filter, e);
 	r = r ? r : stream_events(g, url.data, &rd, e);
+	metrics_add(METRIC_ENGINE_CALLS, "events", metrics_result((enum err_code) - r), 1);
 	buf_clear(&rd.line);
 	return r;
 }

@@ -8,6 +8,7 @@
 #include "runtime/engine/engine_demux.h"
 #include "runtime/engine/engine_hijack.h"
 #include "runtime/engine/engine_json.h"
+#include "runtime/engine/engine_metrics.h"
 
 #define EARLY_MAX 65536
 #define WORDS_SIZE 400 /* kept of what may become a complaint */
@@ -181,9 +182,8 @@ int engine_exec_open(struct engine *g, const char *id, const char *const *argv, 
 		return r;
 	/* Never a second start of the same exec: Docker answers 200 with an error inside, Podman 500. */
 	_cleanup_free_ char *start = xasprintf("/exec/%s/start", exec);
-	atomic_fetch_add(&g->calls, 1);
+	int64_t started_us = clock_mono_us();
 	r = engine_hijack(g, start, "{\"Detach\":false,\"Tty\":false}", deadline, &handle, &early, e);
-	if (r)
-		atomic_fetch_add(&g->errors, 1);
+	engine_metrics_count(ENGINE_POST, start, started_us, r);
 	return r ? r : stream_new(handle, &early, ret, e);
 }

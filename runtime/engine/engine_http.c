@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "runtime/engine/engine_json.h"
+#include "runtime/engine/engine_metrics.h"
 #include "runtime/engine/engine_priv.h"
 
 /* ---- handles ---- */
@@ -218,16 +219,15 @@ int engine_call(struct engine *g, const struct engine_request *rq, struct engine
 	_cleanup_reply_ struct engine_reply reply = { 0 };
 	if (!q.deadline_ms)
 		q.deadline_ms = clock_mono_ms() + g->call_timeout_ms;
-	atomic_fetch_add(&g->calls, 1);
+	int64_t started_us = clock_mono_us();
 	int r = call(g, &q, &reply, e);
 	if (!r && reply.status >= 400)
 		r = engine_json_error(reply.status, reply.body.data, reply.body.len, e);
 	else if (!r && (reply.status < 200 || (reply.status >= 300 && reply.status != 304)))
 		r = err_set(e, ERR_ENGINE, "the engine answers with status %ld", reply.status);
-	if (r) {
-		atomic_fetch_add(&g->errors, 1);
+	engine_metrics_count(q.verb, q.path, started_us, r);
+	if (r)
 		return r;
-	}
 	*ret = reply;
 	reply.body = BUF_INIT(0);
 	return 0;

@@ -30,7 +30,6 @@ struct engine {
 	struct engine_spec_limits limits; /* of the engine's own process */
 	sem_t creating;                   /* creates and starts under way */
 	atomic_bool stale;                /* the engine was away: its facts are asked for again */
-	atomic_uint_fast64_t calls, errors;
 	pthread_mutex_t lock;
 	struct engine_facts facts;   /* lock */
 	CURL *idle[ENGINE_POOL_MAX]; /* lock */

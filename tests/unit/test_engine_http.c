@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/metrics.h"
 #include "runtime/engine/engine.h"
 #include "tests/unit/rows.h"
 
@@ -425,16 +426,17 @@ static void test_another(void **state)
 static void test_counters(void **state)
 {
 	struct err e;
-	struct engine_counters before, after;
 	struct engine *g = connect_fake(1000);
 	(void)state;
-	engine_get_counters(g, &before);
+	int64_t good = metrics_get(METRIC_ENGINE_CALLS, "container_inspect", "ok");
+	int64_t bad = metrics_get(METRIC_ENGINE_CALLS, "container_inspect", "failed");
+	int64_t timed = metrics_get(METRIC_ENGINE_CALL_SECONDS, NULL, NULL);
 	assert_int_equal(do_get(g, &e), 0);
 	script("/json", 1, REPLY, 500, "{}");
 	assert_int_equal(do_get(g, &e), -ERR_ENGINE);
-	engine_get_counters(g, &after);
-	assert_int_equal(after.calls - before.calls, 2);
-	assert_int_equal(after.errors - before.errors, 1);
+	assert_int_equal(metrics_get(METRIC_ENGINE_CALLS, "container_inspect", "ok") - good, 1);
+	assert_int_equal(metrics_get(METRIC_ENGINE_CALLS, "container_inspect", "failed") - bad, 1);
+	assert_int_equal(metrics_get(METRIC_ENGINE_CALL_SECONDS, NULL, NULL) - timed, 2);
 	engine_free(g);
 }
 
