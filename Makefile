@@ -32,6 +32,7 @@ LIBS   := libcurl jansson libmicrohttpd sqlite3 libcrypto
 CFLAGS := -std=gnu17 -D_GNU_SOURCE -DBERTH_VERSION='"$(VERSION)"' -I. -I$(OUT)/gen -fPIE -pthread $(MODE_$(MODE)) $(WARN) \
 	$(shell pkg-config --cflags $(LIBS) 2>/dev/null)
 LDFLAGS := -pie -pthread -Wl,-z,relro,-z,now,-z,noexecstack $(filter -fsanitize%,$(MODE_$(MODE)))
+CLI_LIBS := $(shell pkg-config --libs libarchive 2>/dev/null)
 LDLIBS := $(shell pkg-config --libs $(LIBS) 2>/dev/null)
 
 # Everything but the programs' mains and the agent is one archive that programs and tests link.
@@ -51,7 +52,7 @@ $(OUT)/berthd: $(OBJ)/berthd/main.o $(OUT)/libberth.a
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(OUT)/berth: $(CLI_OBJ) $(OUT)/libberth.a
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(CLI_LIBS)
 
 # The agent is static and runs in any image; it is built the same in every mode but debug.
 AGENT_SRC := $(wildcard runtime/agent/*.c) $(wildcard runtime/protocol/*.c)

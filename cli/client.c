@@ -12,6 +12,7 @@
 #define LINE_MAX_BYTES ((size_t)1 << 20)
 #define CONNECT_MS 5000
 #define POLL_MS 1000
+#define UPLOAD_PIECE (256L * 1024)
 
 struct client {
 	const char *address, *token;
@@ -125,10 +126,32 @@ static bool is_stream(const struct transfer *t)
 	return t->rq->on_line && t->reply->status == 200;
 }
 
+static bool is_raw(const struct transfer *t)
+{
+	return t->rq->on_bytes && t->reply->status >= 200 && t->reply->status < 300;
+}
+
+/* The next bytes of the request's body, for libcurl. */
+static size_t on_read(char *room, size_t one, size_t count, void *ctx)
+{
+	struct transfer *t = ctx;
+	ssize_t n = t->rq->on_read(t->rq->ctx, room, one * count, t->e);
+	t->heard_ms = clock_mono_ms();
+	if (n >= 0)
+		return (size_t)n;
+	t->rc = (int)n;
+	return CURL_READFUNC_ABORT;
+}
+
 static size_t on_bytes(char *bytes, size_t one, size_t count, void *ctx)
 {
 	struct transfer *t = ctx;
 	size_t len = one * count;
+	if (is_raw(t)) {
+		t->rc = t->rq->on_bytes(t->rq->ctx, t->reply, bytes, len, t->e);
+		t->heard_ms = clock_mono_ms();
+		return t->rc ? 0 : len;
+	}
 	if (t->body.len + len > (is_stream(t) ? LINE_MAX_BYTES : REPLY_MAX)) {
 		t->rc = err_set(t->e, ERR_INTERNAL, "the server's reply is too large");
 		return 0;
@@ -149,8 +172,11 @@ static size_t on_header(char *line, size_t one, size_t count, void *ctx)
 	struct transfer *t = ctx;
 	size_t len = one * count, skip = sizeof(name) - 1;
 	long status = 0;
+	curl_off_t length = -1;
 	if (!curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status))
 		t->reply->status = (int)status;
+	if (!curl_easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length))
+		t->reply->length = length;
 	if (len <= skip || strncasecmp(line, name, skip) != 0)
 		return len;
 	while (skip < len && line[skip] == ' ')
@@ -161,13 +187,18 @@ static size_t on_header(char *line, size_t one, size_t count, void *ctx)
 	return len;
 }
 
-static struct curl_slist *headers_of(const struct client *c, const char *body)
+static struct curl_slist *headers_of(const struct client *c, const struct client_request *rq)
 {
-	struct curl_slist *list = curl_slist_append(NULL, "Accept: application/json");
-	/* Without a wait for "100 Continue", which costs a round trip, or a second where nobody sends it. */
-	list = curl_slist_append(list, "Expect:");
-	if (body)
+	struct curl_slist *list = NULL;
+	if (!rq->on_bytes)
+		list = curl_slist_append(list, "Accept: application/json");
+	/* A refusal of raw bytes shall come before they are sent. Elsewhere the wait for "100 Continue" only
+	 * costs a round trip, or a second where nobody sends it. */
+	list = curl_slist_append(list, rq->on_read ? "Expect: 100-continue" : "Expect:");
+	if (rq->body)
 		list = curl_slist_append(list, "Content-Type: application/json");
+	if (rq->on_read)
+		list = curl_slist_append(list, "Content-Type: application/octet-stream");
 	if (c->token) {
 		_cleanup_free_ char *header = xasprintf("Authorization: Bearer %s", c->token);
 		list = curl_slist_append(list, header);
@@ -193,6 +224,13 @@ static void set_up(struct transfer *t, const char *url, const char *body, struct
 	curl_easy_setopt(h, CURLOPT_HEADERDATA, t);
 	if (t->client->loopback)
 		curl_easy_setopt(h, CURLOPT_PROXY, "");
+	if (t->rq->on_read) {
+		curl_easy_setopt(h, CURLOPT_UPLOAD, 1L);
+		curl_easy_setopt(h, CURLOPT_READFUNCTION, on_read);
+		curl_easy_setopt(h, CURLOPT_READDATA, t);
+		curl_easy_setopt(h, CURLOPT_INFILESIZE_LARGE, (curl_off_t)t->rq->read_length);
+		curl_easy_setopt(h, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_PIECE);
+	}
 	if (body) {
 		curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
 		curl_easy_setopt(h, CURLOPT_POSTFIELDS, body);
@@ -229,7 +267,8 @@ static int late(const struct transfer *t)
 /* How long one may wait for the next thing; 0: a deadline has passed. */
 static int wait_ms(const struct transfer *t)
 {
-	int64_t deadline = is_stream(t) ? t->heard_ms + t->rq->idle_ms : t->deadline_ms;
+	bool moves = is_stream(t) || t->rq->on_read || is_raw(t);
+	int64_t deadline = moves ? t->heard_ms + t->rq->idle_ms : t->deadline_ms;
 	int64_t left = clock_left_ms(MIN(deadline, t->end_ms));
 	return (int)MIN(left, POLL_MS);
 }
@@ -303,6 +342,8 @@ static int from_server(const struct transfer *t)
 static int finish(struct transfer *t)
 {
 	bool ok = t->reply->status >= 200 && t->reply->status < 300;
+	if (is_raw(t))
+		return 0;
 	if (is_stream(t))
 		return t->body.len ? err_set(t->e, ERR_UNAVAILABLE, "the stream ends in the middle of a line")
 				   : 0;
@@ -315,11 +356,11 @@ static int finish(struct transfer *t)
 
 int client_call(struct client *c, const struct client_request *rq, struct client_reply *ret, struct err *e)
 {
-	*ret = (struct client_reply){ 0 };
+	*ret = (struct client_reply){ .length = -1 };
 	int64_t now = clock_mono_ms();
 	_cleanup_free_ char *url = xasprintf("%s%s", c->address, rq->path);
 	_cleanup_free_ char *body = rq->body ? json_text(rq->body) : NULL;
-	_cleanup_(slist_free) struct curl_slist *headers = headers_of(c, body);
+	_cleanup_(slist_free) struct curl_slist *headers = headers_of(c, rq);
 	_cleanup_(multi_free) CURLM *multi = curl_multi_init();
 	_cleanup_(easy_free) CURL *easy = curl_easy_init();
 	struct transfer t = { .client = c,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * client.h - Berth's HTTP API as a client sees it: one call, JSON in and out, or a stream of JSON lines.
- * Every call has a deadline, every reply a bound. One thread.
+ * client.h - Berth's HTTP API as a client sees it: one call, with JSON, a stream of JSON lines, or raw bytes
+ * in either direction. Every call has a deadline, every reply a bound. One thread.
  */
 #ifndef BERTH_CLI_CLIENT_H
 #define BERTH_CLI_CLIENT_H
@@ -24,12 +24,19 @@ struct client_reply {
 	int status;            /* of HTTP; 0 before it is known */
 	json_t *body;          /* NULL when there was none, or lines */
 	char exec_id[ID_SIZE]; /* the header X-Exec-Id; "" when there was none */
+	int64_t length;        /* the header Content-Length; -1 when there was none */
 };
 void client_reply_clear(struct client_reply *r);
 #define _cleanup_reply_ _cleanup_(client_reply_clear)
 
 /* A whole line of a stream, borrowed. Not 0 with *e filled ends the call with that. */
 typedef int (*client_line_fn)(void *ctx, const json_t *line, struct err *e);
+/* Raw bytes of a 2xx, borrowed. Not 0 with *e filled ends the call with that. */
+typedef int (*client_bytes_fn)(void *ctx, const struct client_reply *so_far, const char *bytes, size_t len,
+			       struct err *e);
+/* Fills room with the next bytes of a request's body: how many, 0 at its end, or a negative code with *e
+ * filled, which ends the call so that the server does not take what it has for the whole. */
+typedef ssize_t (*client_read_fn)(void *ctx, char *room, size_t size, struct err *e);
 /*
  * A signal has come during the call; `so_far` holds what is known of the reply. Returns for how many ms the
  * call may go on; 0 ends it. Other calls may be made from here.
@@ -41,8 +48,11 @@ struct client_request {
 	const char *path;       /* below the address, "/v1/..."; client_path() */
 	const json_t *body;     /* NULL: none */
 	int timeout_ms;         /* for the whole call; of a stream: until it begins */
-	int idle_ms;            /* of a stream that has begun: it is given up when nothing came for so long */
+	int idle_ms;            /* of a stream, or of raw bytes: it is given up when none moved for so long */
 	client_line_fn on_line; /* a 200 is a stream of JSON lines; NULL: it is one JSON value */
+	client_bytes_fn on_bytes;   /* a 2xx is raw bytes */
+	client_read_fn on_read;     /* the body is raw bytes; then `body` is NULL */
+	int64_t read_length;        /* so many; -1: not known before its end */
 	client_signal_fn on_signal; /* NULL: the first signal ends the call */
 	void *ctx;
 };

@@ -34,7 +34,7 @@ struct command {
 	unsigned groups;             /* OPTIONS_* */
 	int operands_before_command; /* as options_parse() */
 	size_t operands_min, operands_max;
-	bool watches;  /* signals are handled, and each own failure is EXIT_BERTH */
+	bool watches;  /* signals are handled */
 	bool no_token; /* works without one */
 	bool local;    /* works without a server's address */
 	bool hidden;
@@ -53,6 +53,14 @@ int cmd_create(struct cli *cli, struct err *e);
 int cmd_list(struct cli *cli, struct err *e);
 int cmd_show(struct cli *cli, struct err *e);
 int cmd_remove(struct cli *cli, struct err *e);
+int cmd_start(struct cli *cli, struct err *e);
+int cmd_stop(struct cli *cli, struct err *e);
+int cmd_processes(struct cli *cli, struct err *e);
+int cmd_logs(struct cli *cli, struct err *e);
+int cmd_cat(struct cli *cli, struct err *e);
+int cmd_files(struct cli *cli, struct err *e);
+int cmd_archive(struct cli *cli, struct err *e);
+int cmd_copy(struct cli *cli, struct err *e);
 int cmd_health(struct cli *cli, struct err *e);
 int cmd_version(struct cli *cli, struct err *e);
 int cmd_help(struct cli *cli, struct err *e);
@@ -79,7 +87,16 @@ int exec_body(struct cli *cli, bool with_env, json_t **ret, struct err *e) NODIS
 /* Runs it in cli->session with its output on ours; cli->status is set. ERR_* when its end is not known. */
 int exec_run(struct cli *cli, json_t *body, struct err *e) NODISCARD;
 
+/* The command from the words or --shell, as `argv` or `command` of a body. */
+int put_command(json_t *body, const struct options *o, struct err *e) NODISCARD;
+/* `env` from the options, when there are any. */
+int put_env(json_t *body, const struct options *o, struct err *e) NODISCARD;
+
 /* ---- small things (cmd_misc.c) ---- */
+
+/* One call with JSON in (NULL: none) and out; *ret is owned by the caller. */
+int call_json(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **ret,
+	      struct err *e) NODISCARD;
 
 /* {"K": "V"} from the texts; `from_env`: "K" alone takes its value from our environment, and is left out when
  * unset there. */

@@ -33,7 +33,7 @@ static int put_words(json_t *body, char *const *words, struct err *e)
 	return 0;
 }
 
-static int put_command(json_t *body, const struct options *o, struct err *e)
+int put_command(json_t *body, const struct options *o, struct err *e)
 {
 	if (o->shell && o->command)
 		return err_set(e, ERR_INVALID, "give either --shell TEXT or a command, not both");
@@ -60,7 +60,7 @@ static int put_stdin(struct cli *cli, json_t *body, struct err *e)
 	return 0;
 }
 
-static int put_env(json_t *body, const struct options *o, struct err *e)
+int put_env(json_t *body, const struct options *o, struct err *e)
 {
 	json_t *env = NULL;
 	if (!o->env.count)

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "cli/cmd.h"
 
+#define CALL_MS 90000 /* beyond the longest that the server waits for anything but a command */
 #define HEALTH_MS 15000
 #define VERSION_MS 2000
 #define COMPLETE_MS 1500
@@ -36,6 +37,19 @@ int pairs_object(const struct texts *texts, const char *option, bool from_env, j
 	}
 	*ret = STEAL_PTR(object);
 	return 0;
+}
+
+int call_json(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **ret,
+	      struct err *e)
+{
+	struct client_request rq = { .method = method, .path = path, .body = body, .timeout_ms = CALL_MS };
+	_cleanup_reply_ struct client_reply reply = { 0 };
+	int rc = client_call(cli->client, &rq, &reply, e);
+	if (!rc && !reply.body)
+		rc = err_set(e, ERR_INTERNAL, "the server's reply has no content");
+	if (!rc)
+		*ret = STEAL_PTR(reply.body);
+	return rc;
 }
 
 /* ---- health, version ---- */
@@ -133,6 +147,14 @@ static void offer(const char *word, const char *begin)
 		puts(word);
 }
 
+/* A name that a shell would read in another way is not offered. */
+static void offer_plain(const char *name, const char *begin)
+{
+	if (name && *name &&
+	    !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")])
+		offer(name, begin);
+}
+
 static void offer_commands(const char *begin)
 {
 	size_t count = 0;
@@ -166,15 +188,32 @@ static void offer_sessions(struct cli *cli, const char *begin)
 	size_t i = 0;
 	const json_t *session = NULL;
 	json_array_foreach (json_object_get(reply.body, "sessions"), i, session) {
-		const char *id = json_string_value(json_object_get(session, "id"));
-		const char *name = json_string_value(json_object_get(session, "name"));
-		if (id)
-			offer(id, begin);
-		/* A name that a shell would read in another way is not offered. */
-		if (name && *name &&
-		    !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")])
-			offer(name, begin);
+		offer_plain(json_string_value(json_object_get(session, "id")), begin);
+		offer_plain(json_string_value(json_object_get(session, "name")), begin);
 	}
+}
+
+/* Of the session that stands before: ids, and names that no shell reads in another way. */
+static void offer_processes(struct cli *cli, const char *session, const char *begin)
+{
+	_cleanup_json_ json_t *reply = NULL;
+	const json_t *process = NULL;
+	struct err ignored;
+	size_t i = 0;
+	if (session_resolve(cli, session, &ignored))
+		return;
+	_cleanup_free_ char *path = client_path("/v1/sessions/%s/processes", cli->session);
+	if (call_json(cli, "GET", path, NULL, &reply, &ignored))
+		return;
+	json_array_foreach (json_object_get(reply, "processes"), i, process) {
+		offer_plain(json_string_value(json_object_get(process, "id")), begin);
+		offer_plain(json_string_value(json_object_get(process, "name")), begin);
+	}
+}
+
+static bool takes_process(const struct command *command, size_t word)
+{
+	return word > 1 && strstr(command->usage, " PROCESS");
 }
 
 static bool takes_session(const struct command *command, const char *before)
@@ -199,6 +238,8 @@ int cmd_complete(struct cli *cli, struct err *e)
 		offer_commands(words[last]);
 	else if (command && *words[last] == '-')
 		offer_options(command, words[last]);
+	else if (command && takes_process(command, last))
+		offer_processes(cli, words[1], words[last]);
 	else if (command && takes_session(command, words[last - 1]))
 		offer_sessions(cli, words[last]);
 	return 0;

@@ -4,7 +4,6 @@
 
 #include "cli/cmd.h"
 
-#define CALL_MS 30000
 #define CREATE_MS 180000
 #define REMOVE_MS 60000 /* one DELETE: the server waits up to 30 s for the engine */
 #define REMOVE_TIMES 5  /* so often it is asked when the engine needs longer */
@@ -175,16 +174,6 @@ int cmd_create(struct cli *cli, struct err *e)
 
 /* ---- find ---- */
 
-static int get(struct cli *cli, const char *path, json_t **ret, struct err *e)
-{
-	struct client_request rq = { .method = "GET", .path = path, .timeout_ms = CALL_MS };
-	_cleanup_reply_ struct client_reply reply = { 0 };
-	int rc = client_call(cli->client, &rq, &reply, e);
-	if (!rc)
-		*ret = STEAL_PTR(reply.body);
-	return rc;
-}
-
 int session_resolve(struct cli *cli, const char *text, struct err *e)
 {
 	if (id_is("s_", text)) {
@@ -193,7 +182,7 @@ int session_resolve(struct cli *cli, const char *text, struct err *e)
 	}
 	_cleanup_free_ char *path = client_path("/v1/sessions?name=%s&limit=2", text);
 	_cleanup_json_ json_t *page = NULL;
-	int rc = get(cli, path, &page, e);
+	int rc = call_json(cli, "GET", path, NULL, &page, e);
 	if (rc)
 		return rc;
 	const json_t *found = json_object_get(page, "sessions");
@@ -234,7 +223,7 @@ static int add_page(struct cli *cli, const struct options *o, int64_t count, cha
 {
 	_cleanup_free_ char *path = list_path(o, count, *cursor);
 	_cleanup_json_ json_t *page = NULL;
-	int rc = get(cli, path, &page, e);
+	int rc = call_json(cli, "GET", path, NULL, &page, e);
 	if (rc)
 		return rc;
 	json_t *sessions = json_object_get(page, "sessions");
@@ -291,7 +280,7 @@ int cmd_show(struct cli *cli, struct err *e)
 	if (rc)
 		return rc;
 	_cleanup_free_ char *path = client_path("/v1/sessions/%s", cli->session);
-	rc = get(cli, path, &session, e);
+	rc = call_json(cli, "GET", path, NULL, &session, e);
 	if (!rc)
 		print_session(cli, session);
 	return rc;

@@ -44,6 +44,20 @@ static char *object_text(json_t *object)
 	return text.len ? buf_take(&text) : xstrdup("-");
 }
 
+static char *array_text(json_t *array)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(4 * VALUE_MAX);
+	json_t *value = NULL;
+	size_t i = 0;
+	struct err ignored;
+	json_array_foreach (array, i, value) {
+		_cleanup_free_ char *one = format_value(value);
+		if (buf_addf(&text, &ignored, "%s%s", i ? "," : "", one))
+			break;
+	}
+	return text.len ? buf_take(&text) : xstrdup("-");
+}
+
 char *format_value(json_t *value)
 {
 	if (json_is_string(value) && json_string_length(value))
@@ -54,6 +68,8 @@ char *format_value(json_t *value)
 		return xstrdup(json_is_true(value) ? "yes" : "no");
 	if (json_is_object(value))
 		return object_text(value);
+	if (json_is_array(value))
+		return array_text(value);
 	return xstrdup("-");
 }
 

@@ -23,7 +23,7 @@ void format_record(FILE *out, const struct format_column *columns, size_t count,
 /* The whole value as JSON, indented on a terminal, and a newline. */
 void format_json(FILE *out, const json_t *value);
 
-/* One value as a text: "-" for null, "k=v k=v" for an object. Owned by the caller. */
+/* One value as a text: "-" for null, "k=v k=v" for an object, "a,b" for an array. Owned by the caller. */
 char *format_value(json_t *value) NODISCARD;
 
 #endif

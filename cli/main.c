@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* main.c - berth, the command line of Berth: reads the words, calls the command, reports its error. */
+#include <locale.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -95,7 +96,8 @@ static void report_json(const struct cli *cli, const struct err *e)
 /* The exit status of an error, which is reported. */
 static int report(const struct cli *cli, const struct err *e)
 {
-	int status = cli->command->watches ? EXIT_BERTH : err_exit_status(e->code);
+	/* Where the status is that of a command in the sandbox, a failure of ours must not look like one. */
+	int status = cli->command->groups & OPTIONS_EXEC ? EXIT_BERTH : err_exit_status(e->code);
 	if (cli->interrupt.signal)
 		return status; /* main returns the signal's; whoever pressed Ctrl-C knows */
 	say("%s%s%s", e->field, *e->field ? ": " : "", e->msg);
@@ -110,6 +112,8 @@ int main(int argc, char **argv)
 		commands_help(stderr);
 		return err_exit_status(ERR_INVALID);
 	}
+	/* File names are bytes; libarchive takes them as UTF-8 with this, whatever the user's locale is. */
+	(void)setlocale(LC_CTYPE, "C.UTF-8");
 	struct cli cli = { .command = find(argv[1]),
 			   .interrupt = { .fd = -1 },
 			   .color = log_wants_color("auto", config_env("NO_COLOR")) };

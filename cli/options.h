@@ -16,6 +16,12 @@ enum option_group {
 	OPTIONS_RUN = 8,    /* `run` alone */
 	OPTIONS_LIST = 16,
 	OPTIONS_REMOVE = 32,
+	OPTIONS_START = 64, /* starts a process */
+	OPTIONS_STOP = 128,
+	OPTIONS_LOGS = 256,
+	OPTIONS_FILES = 512, /* lists files */
+	OPTIONS_ARCHIVE = 1024,
+	OPTIONS_COPY = 2048,
 };
 
 enum option_kind {
@@ -62,6 +68,10 @@ struct options {
 	const char *state;
 	int64_t limit;
 	bool quiet, all, yes;
+	/* processes and files */
+	int64_t grace_s;
+	bool follow, recursive;
+	const char *output, *format;
 	/* what is no option */
 	struct texts operands;
 	char *const *command; /* the words to run, NULL-terminated; NULL: none */

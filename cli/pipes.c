@@ -63,6 +63,19 @@ int pipes_read(int fd, struct interrupt *i, struct buf *ret, struct err *e)
 	}
 }
 
+ssize_t pipes_read_some(int fd, struct interrupt *i, char *room, size_t size, struct err *e)
+{
+	for (;;) {
+		if (await(fd, POLLIN, i->fd, -1) < 0)
+			return interrupted(i, e);
+		ssize_t n = read(fd, room, size);
+		if (n >= 0)
+			return n;
+		if (errno != EINTR && errno != EAGAIN)
+			return err_sys(e, ERR_INTERNAL, errno, "cannot read");
+	}
+}
+
 int pipes_write(int fd, struct interrupt *i, const void *bytes, size_t len, struct err *e)
 {
 	const char *at = bytes;
@@ -74,8 +87,9 @@ int pipes_write(int fd, struct interrupt *i, const void *bytes, size_t len, stru
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (n < 0)
-			return errno == EPIPE ? err_set(e, ERR_GONE, "nobody reads the output any more")
-					      : err_sys(e, ERR_NO_SPACE, errno, "cannot write the output");
+			return errno == EPIPE
+				       ? err_sys(e, ERR_GONE, errno, "nobody reads the output any more")
+				       : err_sys(e, ERR_NO_SPACE, errno, "cannot write the output");
 		at += n;
 		len -= (size_t)n;
 	}

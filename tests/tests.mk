@@ -15,7 +15,7 @@ $(OUT)/libcli.a: $(filter-out %/main.o,$(CLI_OBJ))
 
 $(UNIT_BIN): $(OUT)/%: $(OBJ)/%.o $(UNIT_HELP:%.c=$(OBJ)/%.o) $(OUT)/libcli.a $(OUT)/libberth.a
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(CLI_LIBS) -lcmocka
 .SECONDARY: $(UNIT_SRC:%.c=$(OBJ)/%.o)
 
 .PHONY: unit

@@ -97,18 +97,35 @@ class FakeHandler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     owner = None
 
+    def body(self):
+        if self.headers.get("Expect"):
+            self.send_response_only(100)
+            self.end_headers()
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        whole = b""
+        while size := int(self.rfile.readline(), 16):
+            whole += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return whole
+
+    def handle_expect_100(self):
+        return True  # body() says it
+
     def handle_any(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.body()
         self.query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
-        self.json = json.loads(body) if body else None
-        self.owner.note((self.command, self.path, self.json))
+        is_json = self.headers.get("Content-Type") == "application/json"
+        self.json = json.loads(body) if body and is_json else None
+        self.owner.note((self.command, self.path, self.json if is_json or not body else body))
         answer = self.owner.replies.get((self.command, self.path.split("?")[0]))
         if answer:
             answer(self)
         else:
             self.reply(404, error("not_found", "no such path"))
 
-    do_GET = do_POST = do_DELETE = handle_any
+    do_GET = do_POST = do_PUT = do_DELETE = handle_any
 
     def reply(self, status, value):
         self.raw(status, json.dumps(value).encode())

@@ -191,10 +191,14 @@ def test_token_is_never_printed(berth, fake):
 def test_completion(berth, fake):
     fake.on("GET", "/v1/sessions",
             lambda h: h.reply(200, {"sessions": [session(name="build"), session(name="$(evil)")], "next": None}))
-    assert berth("complete", "--", "").out.split() == ["run", "exec", "create", "ls", "show", "rm", "health", "version",
-                                                       "help"]
+    assert berth("complete", "--", "").out.split() == [
+        "run", "exec", "create", "ls", "show", "rm", "start", "ps", "logs", "stop", "cp", "cat", "ls-files", "archive",
+        "health", "version", "help"]
     assert berth("complete", "--", "he").out.split() == ["health", "help"]
     assert berth("complete", "--", "run", "--work").out.split() == ["--workspace", "--workspace-size"]
     assert berth("complete", "--", "ls", "--memory").out == ""
     assert berth("complete", "--", "show", "").out.split() == [SESSION, "build", SESSION]
     assert berth("complete", "--", "help", "cr").out.split() == ["create"]
+    fake.on("GET", f"/v1/sessions/{SESSION}/processes", lambda h: h.reply(200, {"processes": [
+        {"id": "p_1", "name": "web"}, {"id": "p_2", "name": "$(evil)"}, {"id": "p_3", "name": None}]}))
+    assert berth("complete", "--", "logs", SESSION, "").out.split() == ["p_1", "web", "p_2", "p_3"]

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from conftest import PROGRAM, ROOT
 
-COMMANDS = ["run", "exec", "create", "ls", "show", "rm", "health", "version", "help"]
+COMMANDS = ["run", "exec", "create", "ls", "show", "rm", "start", "ps", "logs", "stop", "cp", "cat", "ls-files", "archive", "health", "version", "help"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
