@@ -156,7 +156,8 @@ static int copy_in(struct cli *cli, const char *source, const char *path, struct
 	_cleanup_free_ char *local = trimmed(source), *remote = NULL;
 	struct stat st;
 	/* O_NONBLOCK: to open a FIFO must not wait for a writer; reads wait in poll. */
-	_cleanup_close_ int fd = piped ? dup(STDIN_FILENO) : open(local, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_close_ int fd = piped ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+				       : open(local, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st))
 		return err_sys(e, ERR_NOT_FOUND, errno, "%s", source);
 	int rc = remote_target(cli, piped ? NULL : local, path, &remote, e);
@@ -231,30 +232,41 @@ static bool is_folder(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
+/* Where a copy goes here: under its own name when the target is a folder. */
+static int local_target(const char *remote, const char *target, bool folder, char **ret, struct err *e)
+{
+	_cleanup_free_ char *local = trimmed(target);
+	if (!strcmp(target, "-") && folder)
+		return err_set(e, ERR_INVALID, "%s is a folder: berth archive prints one", remote);
+	if (!is_folder(local) || (folder && !has_name(remote)))
+		*ret = STEAL_PTR(local);
+	else if (has_name(remote))
+		*ret = below(local, remote);
+	else
+		return err_set(e, ERR_INVALID, "%s is a folder", local);
+	return 0;
+}
+
 static int copy_out(struct cli *cli, const char *path, const char *target, struct err *e)
 {
 	char type[16];
-	_cleanup_free_ char *remote = trimmed(*path ? path : ".");
-	_cleanup_free_ char *local = trimmed(target);
+	_cleanup_free_ char *remote = trimmed(*path ? path : "."), *local = NULL;
 	int rc = remote_type(cli, remote, type, e);
 	if (rc)
 		return rc;
 	if (!*type)
 		return err_set(e, ERR_NOT_FOUND, "%s: no such file", remote);
-	bool folder = !strcmp(type, "dir"), piped = !strcmp(target, "-");
-	if (folder && piped)
-		return err_set(e, ERR_INVALID, "%s is a folder: berth archive prints one", remote);
-	if (!piped && is_folder(local) && has_name(remote)) {
-		char *inside = below(local, remote);
-		free(local);
-		local = inside;
-	} else if (!piped && !folder && is_folder(local)) {
-		return err_set(e, ERR_INVALID, "%s is a folder", local);
-	}
+	bool folder = !strcmp(type, "dir");
+	rc = local_target(remote, target, folder, &local, e);
+	if (rc)
+		return rc;
 	rc = folder ? receive_folder(cli, remote, local, e) : receive_file(cli, remote, local, e);
-	if (!rc && !piped)
-		tell(cli, remote, local);
-	return rc && piped && pipes_is_unread(e) ? 0 : rc;
+	if (strcmp(local, "-") != 0) {
+		if (!rc)
+			tell(cli, remote, local);
+		return rc;
+	}
+	return rc && pipes_is_unread(e) ? 0 : rc;
 }
 
 int cmd_copy(struct cli *cli, struct err *e)

@@ -218,7 +218,7 @@ static int follow(struct following *f, struct err *e)
 		if (rc != -ERR_UNAVAILABLE || f->cli->interrupt.signal)
 			break;
 		left = f->moved ? RESUME_TIMES : left;
-		usleep(RESUME_MS * 1000);
+		interrupt_await(&f->cli->interrupt, RESUME_MS);
 	}
 	return rc && pipes_is_unread(e) ? 0 : rc; /* nobody reads our output any more: no failure */
 }

@@ -2,6 +2,7 @@
 #include "cli/interrupt.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 
@@ -24,6 +25,12 @@ int interrupt_open(struct interrupt *ret, struct err *e)
 		return err_sys(e, ERR_INTERNAL, errno, "cannot watch signals");
 	*ret = (struct interrupt){ .fd = fd };
 	return 0;
+}
+
+void interrupt_await(const struct interrupt *i, int timeout_ms)
+{
+	struct pollfd fd = { .fd = i->fd, .events = POLLIN };
+	(void)poll(&fd, 1, timeout_ms);
 }
 
 bool interrupt_take(struct interrupt *i)

@@ -16,6 +16,8 @@ struct interrupt {
 
 /* Blocks the signals that are not ignored (as by nohup) and ignores SIGPIPE: a write says EPIPE instead. */
 int interrupt_open(struct interrupt *ret, struct err *e) NODISCARD;
+/* Waits for a signal, at most so long. Takes none. */
+void interrupt_await(const struct interrupt *i, int timeout_ms);
 /* Takes what has come; true when there was something. Does not wait. */
 bool interrupt_take(struct interrupt *i);
 

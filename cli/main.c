@@ -113,7 +113,7 @@ int main(int argc, char **argv)
 		return err_exit_status(ERR_INVALID);
 	}
 	/* File names are bytes; libarchive takes them as UTF-8 with this, whatever the user's locale is. */
-	(void)setlocale(LC_CTYPE, "C.UTF-8");
+	(void)setlocale(LC_CTYPE, "C.UTF-8"); /* NOLINT(concurrency-mt-unsafe): before the first thread */
 	struct cli cli = { .command = find(argv[1]),
 			   .interrupt = { .fd = -1 },
 			   .color = log_wants_color("auto", config_env("NO_COLOR")) };

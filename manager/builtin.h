@@ -16,11 +16,12 @@
 struct session;
 struct builtin_job;
 
-#define BUILTIN_SIDE_BY_SIDE 8       /* of one session; more wait in line */
-#define BUILTIN_LINE_MS 30000        /* as long as this */
-#define BUILTIN_STALL_MS 60000       /* one that neither takes nor gives a byte for so long is cancelled */
-#define BUILTIN_LONG_STALL_MS 600000 /* likewise where it works in silence: a tree that is deleted, a flush \
-				      */
+#define BUILTIN_SIDE_BY_SIDE 8 /* of one session; more wait in line */
+#define BUILTIN_LINE_MS 30000  /* as long as this */
+#define BUILTIN_STALL_MS 60000 /* one that neither takes nor gives a byte for so long is cancelled */
+#define BUILTIN_LONG_STALL_MS                                                         \
+	600000 /* likewise where it works in silence: a tree that is deleted, a flush \
+		*/
 #define BUILTIN_TAG_PREFIX "f_"
 
 struct builtin_ask {

@@ -17,8 +17,9 @@
 #define SANDBOX_HOME "/home/sandbox"
 #define SANDBOX_LABEL_INSTANCE "org.berth.instance"
 #define SANDBOX_LABEL_ID "org.berth.sandbox"
-#define SANDBOX_LABEL_ROLE "org.berth.role" /* session, agent (the volume), workspace (a named one), helper \
-					     */
+#define SANDBOX_LABEL_ROLE                                                               \
+	"org.berth.role" /* session, agent (the volume), workspace (a named one), helper \
+			  */
 
 /* What sandboxes are made with. Pointers are borrowed. */
 struct sandbox_kit {
