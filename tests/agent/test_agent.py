@@ -1,6 +1,7 @@
 """What the agent promises about jobs, streams and links."""
 import os
 import random
+import select
 import signal
 import subprocess
 import time
@@ -11,6 +12,16 @@ from berthproto import (BLOCK, ENDS, JOB_SPLIT, JOB_STDIN, JOB_WINDOW, LINK_WIND
                         STDOUT, VERSION, Closed, Link, field, fields, frame, spec, wait_for)
 
 PYTHON = "/usr/bin/python3"
+
+
+def another_passes(link):
+    """A whole job begins and ends, and with it the time in which a wrong thing would have happened."""
+    assert link.run(argv=["true"]).code == 0
+
+
+def await_output(link, jobs):
+    """Until each of them has said something."""
+    wait_for(lambda: link.recv() and all(link.results[j].stdout for j in jobs), 20)
 
 
 # ---- hello ----
@@ -156,9 +167,7 @@ def test_many_arguments(link):
 
 def test_the_command_runs_only_after_go(link):
     job = link.start(argv=["echo", "x"], go=False)
-    link.ping()
-    time.sleep(0.1)
-    link.ping()
+    another_passes(link)
     assert link.list()[job]["STATE"] == 0 and not link.results[job].started
     link.send("GO", job=job)
     assert link.finish(job).stdout == b"x\n"
@@ -183,8 +192,9 @@ def test_a_job_that_was_cancelled_may_be_forgotten_before_it_has_ended(sandbox):
 
 
 def test_a_job_that_runs_is_not_forgotten(link):
-    job = link.start(script="sleep 0.2; exit 5")
+    job = link.start(script="read x; exit 5", flags=JOB_STDIN)
     link.send("FORGET", job=job)
+    link.send("DATA", STDIN, job, b"go\n")
     assert link.finish(job).code == 5
 
 
@@ -287,13 +297,13 @@ def test_a_command_that_does_not_read_its_stdin_is_no_trouble(link):
 
 
 def test_stdin_that_was_closed_by_the_job_goes_on_giving_credit(link):
-    job = link.start(script="exec <&-; sleep 0.3; echo ok", flags=JOB_STDIN)
-    link.wait("STARTED", job)
-    time.sleep(0.1)
+    job = link.start(script="exec <&-; echo closed; until rm /tmp/go; do sleep 0.02; done 2>/dev/null", flags=JOB_STDIN)
+    await_output(link, [job])
     for _ in range(4):
         link.send("DATA", STDIN, job, b"x" * 32768)
     link.wait("WINDOW", job)
-    assert link.finish(job).stdout == b"ok\n"
+    link.run(argv=["touch", "/tmp/go"])
+    assert link.finish(job).code == 0
 
 
 # ---- output ----
@@ -353,8 +363,8 @@ def test_a_reader_that_stalls_stalls_its_own_job_only(link):
     while got < JOB_WINDOW:
         got += len(link.wait("DATA", job).payload)
     assert link.run(argv=["echo", "other"]).stdout == b"other\n"
-    wait_for(lambda: written_by(link, "cat", 0) == written_by(link, "cat", 0.3))
-    assert written_by(link, "cat", 0) < 1 << 20
+    wait_for(lambda: written_by(link, "cat") == (another_passes(link), written_by(link, "cat"))[1])
+    assert written_by(link, "cat") < 1 << 20
     link.send("CANCEL", job=job, payload=field("GRACE_MS", 0))
     wait_for(lambda: link.list()[job]["STATE"] == 2)
     link.send("WINDOW", 0, 0, field("BYTES", JOB_WINDOW))
@@ -369,9 +379,9 @@ def test_what_waits_for_its_reader_costs_no_time(sandbox):
     job = link.start(script=f"head -c {size} /dev/zero; exit 3", keep=BLOCK, tail=65536, timeout_ms=0)
     wait_for(lambda: link.recv() and len(link.results[job].stdout) == JOB_WINDOW)
     wait_for(lambda: link.sandbox.processes_of_jobs() == 0)
-    time.sleep(0.2)
+    wait_for(lambda: sandbox.status("State").startswith("S"))
     before = sandbox.cpu_s()
-    time.sleep(1)
+    time.sleep(1)  # what is measured is what it takes of a second
     assert sandbox.cpu_s() - before < 0.1
     link.send("WINDOW", 0, 0, field("BYTES", JOB_WINDOW))
     link.send("WINDOW", STDOUT, job, field("BYTES", 1 << 20))
@@ -379,8 +389,7 @@ def test_what_waits_for_its_reader_costs_no_time(sandbox):
     assert (r.code, len(r.stdout)) == (3, size)
 
 
-def written_by(link, name, after_s):
-    time.sleep(after_s)
+def written_by(link, name):
     pid = next(pid for pid, comm in link.sandbox.processes().items() if comm == name)
     return int(open(f"/proc/{pid}/io").read().split("wchar: ")[1].split()[0])
 
@@ -389,8 +398,7 @@ def test_the_whole_link_has_one_window(link):
     link.auto_credit = False
     jobs = [link.start(argv=["cat", "/dev/zero"], keep=BLOCK) for _ in range(4)]
     wait_for(lambda: link.recv() and sum(len(link.results[j].stdout) for j in jobs) == LINK_WINDOW)
-    time.sleep(0.1)
-    link.ping()
+    another_passes(link)
     assert sum(len(link.results[j].stdout) for j in jobs) == LINK_WINDOW
 
 
@@ -434,9 +442,13 @@ def test_a_job_ends_although_a_descendant_holds_its_output(link):
 
 
 def test_a_descendant_that_goes_on_writing_gets_no_sigpipe(link):
-    job = link.start(script="(while echo x; do sleep 0.01; done; touch /tmp/sigpipe) & trap '' PIPE; exit 0")
+    job = link.start(script="(while echo x; do echo >>/tmp/wrote; sleep 0.01; done; touch /tmp/sigpipe) & trap '' PIPE; exit 0")
     assert link.finish(job).exit["LINGERING"] >= 1
-    time.sleep(0.4)
+
+    def wrote():
+        return len(link.run(argv=["cat", "/tmp/wrote"]).stdout)
+    before = wrote()
+    wait_for(lambda: wrote() > before + 20, 20)
     link.send("CANCEL", job=job, payload=field("GRACE_MS", 0))
     wait_for(lambda: link.sandbox.processes_of_jobs() == 0)
     link.send("FORGET", job=job)
@@ -625,6 +637,14 @@ def test_the_bridge_ends_with_either_side(sandbox):
     assert link.process.wait(5) == 0
 
 
+def is_full(pipe):
+    fd = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        return not select.select([], [fd], [], 0)[1]
+    finally:
+        os.close(fd)
+
+
 def test_a_bridge_whose_reader_stalls_ends_with_its_link(sandbox):
     stalled = sandbox.bridge()
     spec_of_job = spec(argv=["cat", "/dev/zero"], keep=BLOCK, timeout_ms=0)
@@ -632,7 +652,7 @@ def test_a_bridge_whose_reader_stalls_ends_with_its_link(sandbox):
     job = sandbox.next_job()
     stalled.stdin.write(frame("HELLO", payload=hello) + frame("START", job=job, payload=spec_of_job) + frame("GO", job=job))
     stalled.stdin.flush()
-    time.sleep(0.5)  # its stdout is full by then
+    wait_for(lambda: is_full(f"/proc/{stalled.pid}/fd/1"))
     link = Link(sandbox)
     assert stalled.wait(10) == 0
     link.send("CANCEL", job=job, payload=field("GRACE_MS", 0))

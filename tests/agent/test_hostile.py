@@ -258,6 +258,7 @@ def test_closed_stdin_and_flooded_stdout_together(agent):
 
 FLOOD = """
 import socket, time
+print('on', flush=True)
 end = time.time() + 1.5
 while time.time() < end:
     s = socket.socket(socket.AF_UNIX)
@@ -270,7 +271,7 @@ while time.time() < end:
 
 def test_a_flood_of_connections_does_not_keep_a_bridge_out(agent):
     jobs = [agent.start(argv=[PYTHON, "-c", FLOOD]) for _ in range(3)]
-    time.sleep(0.3)
+    wait_for(lambda: agent.recv() and all(agent.results[j].stdout for j in jobs), 20)
     second = Link(agent.sandbox)
     assert second.ping() < 3
     for j in jobs:

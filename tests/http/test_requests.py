@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Bodies, queries, replies and streams of well-formed requests."""
 import base64
+import contextlib
 import http.client
 import json
 import socket
@@ -195,9 +196,10 @@ def test_the_headers_of_a_stream_and_each_line_come_at_once(server, session):
 
 def test_the_id_of_an_exec_comes_while_it_runs_and_its_reply_in_one_piece_at_the_end(server, session):
     key = b"Idempotency-Key: early-%d\r\n" % time.time_ns()
-    with open_exec(server, session["token"], b"sleep 62", more=key) as s, \
-         open_exec(server, session["token"], b"sleep 62", more=key) as repeated:
+    with contextlib.ExitStack() as stack:
+        s = stack.enter_context(open_exec(server, session["token"], b"sleep 62", more=key))
         exec_id = header_of(s, "x-exec-id")
+        repeated = stack.enter_context(open_exec(server, session["token"], b"sleep 62", more=key))
         assert header_of(repeated, "x-exec-id") == exec_id
         path = f"/execs/{exec_id}"
         assert server.ask("GET", path, token=session["token"]).json["state"] == "running"
