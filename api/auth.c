@@ -70,6 +70,20 @@ static int check_session(struct api *api, struct request *rq, const char *token,
 	return 0;
 }
 
+void auth_identify(struct api *api, struct request *rq)
+{
+	const char *token = auth_bearer(request_header(rq, "Authorization"));
+	struct err e = { 0 };
+
+	if (!token)
+		return;
+	if (id_secret_equal(token, api->settings->admin_token))
+		rq->who.actor = "admin";
+	else if (id_secret_equal(token, api->settings->token) ||
+		 !sessions_find_by_token(api->manager, token, &rq->session, &e) || e.code == ERR_GONE)
+		rq->who.actor = "session";
+}
+
 bool auth_is_admin(const struct api *api, const struct request *rq)
 {
 	const char *token = auth_bearer(request_header(rq, "Authorization"));

@@ -16,6 +16,9 @@ const char *auth_bearer(const char *header);
  */
 int auth_check(struct api *api, struct request *rq, struct err *e) NODISCARD;
 
+/* Fills rq->who.actor and perhaps rq->session of what has no route to be checked against. */
+void auth_identify(struct api *api, struct request *rq);
+
 /* Does it carry the admin token? For what is open to all and says more to some. */
 bool auth_is_admin(const struct api *api, const struct request *rq);
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/dispatch.h"
 
+#include <string.h>
+
 #include "api/auth.h"
 #include "api/guard.h"
 #include "api/routes.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "base/metrics.h"
 
@@ -14,12 +17,13 @@ size_t dispatch_body_max(const struct api *api, const struct request *rq)
 	return rq->route->body_max ? rq->route->body_max : (size_t)api->settings->max_body;
 }
 
-static int find_route(struct request *rq, struct response *rs, struct err *e)
+static int find_route(struct api *api, struct request *rq, struct response *rs, struct err *e)
 {
 	char allow[ROUTES_ALLOW_SIZE];
 
 	if (!routes_find(rq, allow, e))
 		return 0;
+	auth_identify(api, rq); /* for the row of the refusal */
 	if (e->code == ERR_METHOD)
 		response_header(rs, "Allow", "%s", allow);
 	return -e->code;
@@ -64,30 +68,42 @@ int dispatch_begin(struct api *api, struct request *rq, const char *target, stru
 		rs->close = true;
 		return -e->code;
 	}
-	if (guard_origin(&api->guard, rq, e) || request_set_target(rq, target, e) || find_route(rq, rs, e) ||
-	    check_capacity(api, rq, rs, e) || auth_check(api, rq, e))
+	if (guard_origin(&api->guard, rq, e) || request_set_target(rq, target, e) ||
+	    find_route(api, rq, rs, e) || check_capacity(api, rq, rs, e) || auth_check(api, rq, e))
 		return -e->code;
 	return check_body(api, rq, *ret_length, e);
 }
 
-/* A trail of who was refused what is kept; to look for what is not there, or to wait too long, is no refusal.
- */
+/* A trail of who was refused what is kept; to wait too long is no refusal, and no fault of ours is. */
 static bool is_worth_a_row(const struct request *rq, const struct err *e)
 {
-	return rq->who.actor && rq->route && e->code != ERR_NOT_FOUND && e->code != ERR_UNAUTHORIZED &&
-	       e->code != ERR_TIMEOUT && e->code != ERR_INTERNAL;
+	return rq->who.actor && e->code != ERR_UNAUTHORIZED && e->code != ERR_TIMEOUT &&
+	       e->code != ERR_INTERNAL;
+}
+
+/* What is not there is named by its path, all else by what was to be done. */
+static void note_refused(struct api *api, const struct request *rq, const struct err *e)
+{
+	const char *session = rq->session ? session_get_id(rq->session) : rq->session_id;
+	char path[256];
+
+	if (session && !id_is("s_", session))
+		session = NULL; /* any text that a client likes */
+	(void)snprintf(path, sizeof(path), "%.16s %.*s", rq->method, (int)strcspn(rq->target, "?"),
+		       rq->target);
+	manager_note_refused(api->manager, &rq->who, session,
+			     rq->route && e->code != ERR_NOT_FOUND ? rq->route->name : path, e);
 }
 
 void dispatch_refuse(struct api *api, struct request *rq, struct response *rs, const struct err *e)
 {
-	const char *session = rq->session ? session_get_id(rq->session) : rq->session_id;
 
 	if (e->code == ERR_UNAUTHORIZED) {
 		metrics_add(METRIC_UNAUTHORIZED, NULL, NULL, 1);
 		manager_note_unauthorized(api->manager, rq->who.address);
 	}
 	if (is_worth_a_row(rq, e))
-		manager_note_refused(api->manager, &rq->who, session, rq->route->name, e);
+		note_refused(api, rq, e);
 	if (e->code == ERR_INTERNAL)
 		LOG(LOG_ERROR, "request failed", F("action", rq->route ? rq->route->name : ""),
 		    F("error", e->msg));

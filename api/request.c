@@ -134,9 +134,10 @@ int request_set_target(struct request *rq, const char *target, struct err *e)
 	rq->segment_count = rq->query_count = 0;
 	query = path;
 	strsep(&query, "?");
-	if (split_path(rq, path, e))
+	if (split_path(rq, path, e) || split_query(rq, query, e))
 		return -e->code;
-	return split_query(rq, query, e);
+	rq->target = target;
+	return 0;
 }
 
 int request_add_header(struct request *rq, const char *name, const char *value, struct err *e)

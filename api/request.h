@@ -29,6 +29,7 @@ struct request_pair {
 struct request {
 	const char *method;                         /* borrowed */
 	bool http10;                                /* HTTP/1.0: no Host needed */
+	const char *target;                         /* as sent, borrowed; NULL: not read (yet) */
 	char *storage;                              /* what the decoded target points into */
 	const char *segments[REQUEST_SEGMENTS_MAX]; /* of the path, decoded */
 	size_t segment_count;
@@ -54,10 +55,10 @@ struct request {
 void request_clear(struct request *rq);
 
 /*
- * Reads a target in origin form ("/path?query") as it was sent. ERR_INVALID: absolute form,
- * characters that must be escaped, bad escapes, NUL, control characters, bytes that are no UTF-8, an escaped
- * slash, dot segments, a name given twice. ERR_URI_TOO_LONG, ERR_NOT_FOUND (more segments than any route
- * has).
+ * Reads a target in origin form ("/path?query") as it was sent; it must outlive rq. ERR_INVALID: absolute
+ * form, characters that must be escaped, bad escapes, NUL, control characters, bytes that are no UTF-8, an
+ * escaped slash, dot segments, a name given twice. ERR_URI_TOO_LONG, ERR_NOT_FOUND (more segments than any
+ * route has).
  */
 int request_set_target(struct request *rq, const char *target, struct err *e) NODISCARD;
 

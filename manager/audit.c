@@ -24,20 +24,34 @@ struct audit_row audit_of(const struct caller *who, const char *action, const ch
 }
 
 void manager_note_refused(struct manager *m, const struct caller *who, const char *session,
-			  const char *action, const struct err *why)
+			  const char *subject, const struct err *why)
 {
-	struct audit_row row = audit_of(who, "refused", session, action, err_name(why->code), why->msg);
+	struct audit_row row = audit_of(who, "refused", session, subject, err_name(why->code), why->msg);
 	pthread_mutex_lock(&m->lock);
 	int64_t second = row.at_ms / 1000;
 	m->refused_count = second == m->refused_second ? m->refused_count + 1 : 1;
 	m->refused_second = second;
-	int64_t count = m->refused_count;
-	pthread_mutex_unlock(&m->lock);
 	/* A client in a loop must not fill the disk: then nobody could run anything. */
-	if (count <= REFUSED_PER_S)
+	bool listed = m->refused_count <= REFUSED_PER_S;
+	m->refused_unlisted += !listed;
+	pthread_mutex_unlock(&m->lock);
+	if (listed)
 		store_audit_later(m->store, &row);
-	else if (count == REFUSED_PER_S + 1)
-		LOG(LOG_WARN, "more requests are refused than are audited", F("per_second", REFUSED_PER_S));
+}
+
+void manager_tell_unlisted(struct manager *m)
+{
+	char detail[80];
+	pthread_mutex_lock(&m->lock);
+	int64_t count = m->refused_unlisted;
+	m->refused_unlisted = 0;
+	pthread_mutex_unlock(&m->lock);
+	if (!count)
+		return;
+	snprintf(detail, sizeof(detail), "refused requests not listed: %lld", (long long)count);
+	struct audit_row row = audit_of(NULL, "refused", NULL, NULL, NULL, detail);
+	store_audit_later(m->store, &row);
+	LOG(LOG_WARN, detail, F("listed_per_second", REFUSED_PER_S));
 }
 
 /* True when this address was not audited within the last second; the oldest entry makes room for a new one.

@@ -145,6 +145,7 @@ struct manager {
 	void *by_id, *by_token;                 /* tsearch trees of struct session: those that live */
 	size_t session_count;
 	int64_t refused_second, refused_count; /* requests refused in that second */
+	int64_t refused_unlisted;              /* that have no row and were not told yet */
 	/* ring of the last addresses that came without a token, each audited once a second */
 	struct {
 		char address[64];
@@ -319,6 +320,8 @@ int manager_reconcile(struct manager *m, struct err *e) NODISCARD;
 /* ---- audit.c ---- */
 
 /* The row of an act, texts borrowed. */
+/* A row with the number of refused requests that got none; the janitor's, once a second. */
+void manager_tell_unlisted(struct manager *m);
 struct audit_row audit_of(const struct caller *who, const char *action, const char *session,
 			  const char *subject, const char *outcome, const char *detail);
 

@@ -12,6 +12,7 @@
 #define PURGE_MS 10000
 #define RECONCILE_MIN_MS 1000
 #define EVENTS_RETRY_S 2
+#define DAY_MS (24ll * 3600 * 1000)
 
 struct janitor {
 	struct manager *manager;
@@ -97,9 +98,10 @@ static void look_at_all(struct manager *m)
 static void purge(struct manager *m)
 {
 	struct err e;
-	int64_t now = clock_wall_ms();
+	int64_t now = clock_wall_ms(), days = m->settings->audit_days;
 	if (store_exec_purge(m->store, now - MANAGER_EXEC_KEPT_MS, &e) < 0 ||
-	    store_session_purge(m->store, now - MANAGER_GONE_KEPT_MS, &e) < 0)
+	    store_session_purge(m->store, now - MANAGER_GONE_KEPT_MS, &e) < 0 ||
+	    (days && store_audit_purge(m->store, now - days * DAY_MS, &e) < 0))
 		LOG(LOG_WARN, "cannot purge old rows", F("why", e.msg));
 }
 
@@ -124,7 +126,7 @@ static void *janitor_main(void *arg)
 {
 	struct janitor *j = arg;
 	struct manager *m = j->manager;
-	int64_t next_reconcile = 0, next_purge = 0, last_reconcile = 0;
+	int64_t next_reconcile = 0, next_purge = 0, next_tell = 0, last_reconcile = 0;
 	bool asked = false;
 	while (!atomic_load(&j->stop)) {
 		asked = wait_tick(j) || asked;
@@ -139,11 +141,16 @@ static void *janitor_main(void *arg)
 			last_reconcile = clock_mono_ms();
 			next_reconcile = now + m->settings->reconcile_s * 1000;
 		}
+		if (now >= next_tell) {
+			manager_tell_unlisted(m);
+			next_tell = now + TICK_MS;
+		}
 		if (now >= next_purge) {
 			purge(m);
 			next_purge = now + PURGE_MS;
 		}
 	}
+	manager_tell_unlisted(m);
 	return NULL;
 }
 

@@ -49,9 +49,12 @@ void manager_get_health(struct manager *m, struct manager_health *ret);
 void manager_set_gauges(struct manager *m);
 /* Audits a request without a valid token, at most one a second for each address. */
 void manager_note_unauthorized(struct manager *m, const char *address);
-/* Audits a request that was refused (limit, policy, validation of an authorised client). */
+/*
+ * Audits a request of an authorised client that was refused. subject: its path, or what was to be done. Of
+ * more than 100 in a second the others are only counted; one row tells how many.
+ */
 void manager_note_refused(struct manager *m, const struct caller *who, const char *session,
-			  const char *action, const struct err *why);
+			  const char *subject, const struct err *why);
 
 /* ---- sessions ---- */
 

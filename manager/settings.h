@@ -53,6 +53,8 @@ struct settings {
 	int64_t new_engine;      /* SANDBOX_NEW_ENGINE 0 */
 	int64_t engine_parallel; /* SANDBOX_ENGINE_PARALLEL 4 */
 	int64_t reconcile_s;     /* SANDBOX_RECONCILE 30 */
+	/* audit */
+	int64_t audit_days; /* SANDBOX_AUDIT_DAYS 90; 0: for ever */
 	/* log */
 	char *log_format; /* ATLAS_LOG_FORMAT pretty | json */
 	char *log_color;  /* ATLAS_LOG_COLOR auto | always | never */

@@ -84,6 +84,9 @@ const struct setting settings_table[] = {
 	{ "reconcile", { "SANDBOX_RECONCILE" }, NUMBER(SECONDS, reconcile_s, 1, DAY, "30s"), false, NULL,
 	  "how often the store and the engine's containers are compared" },
 
+	{ "audit_days", { "SANDBOX_AUDIT_DAYS" }, NUMBER(INT, audit_days, 0, 36500, "90"), false, "Audit",
+	  "days for which rows of the audit are kept; 0: for ever" },
+
 	{ "log_format", { "ATLAS_LOG_FORMAT" }, TEXT(log_format, setting_check_log_format, "pretty"), false, "Log",
 	  "lines for people or for machines, pretty or json" },
 	{ "log_color", { "ATLAS_LOG_COLOR" }, TEXT(log_color, setting_check_log_color, "auto"), false, NULL,

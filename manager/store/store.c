@@ -13,6 +13,8 @@
 #include "manager/store/store_impl.h"
 #include "manager/store/store_migrate.h"
 
+#define AUDIT_PURGE_STEP 500 /* so that the writer is never long away from commands that start */
+
 /* ---- opening ---- */
 
 /* One berthd per folder: two SQLite libraries on one file are no trouble, two managers are. */
@@ -160,4 +162,30 @@ void store_audit_later(struct store *st, const struct audit_row *row)
 	struct store_ticket *t = store_ticket_new(NULL, row);
 	t->grows = t->counted = true;
 	store_writer_later(st->writer, t);
+}
+
+/* Looks at the oldest rows only: there is no index of their times, which every row would pay for. */
+static int apply_audit_purge(struct store_db *d, struct store_ticket *t, struct err *e)
+{
+	static const char sql[] = "DELETE FROM audit WHERE id IN (SELECT id FROM "
+				  "(SELECT id, at_ms FROM audit ORDER BY id LIMIT ?2) WHERE at_ms < ?1)";
+	sqlite3_stmt *stmt = NULL;
+	if (store_db_prepare(d, sql, &stmt, e) < 0)
+		return -(int)e->code;
+	int rc = sqlite3_bind_int64(stmt, 1, t->number);
+	rc = rc ? rc : sqlite3_bind_int64(stmt, 2, AUDIT_PURGE_STEP);
+	return store_apply_step(d, t, stmt, rc, e);
+}
+
+int store_audit_purge(struct store *st, int64_t before_ms, struct err *e)
+{
+	int64_t changed = AUDIT_PURGE_STEP;
+	for (int i = 0; i < STORE_AUDIT_PURGE_MAX / AUDIT_PURGE_STEP && changed == AUDIT_PURGE_STEP; i++) {
+		changed = 0;
+		struct store_ticket *t = store_ticket_new(apply_audit_purge, NULL);
+		t->number = before_ms;
+		if (store_writer_do(st->writer, t, &changed, e) < 0)
+			return -(int)e->code;
+	}
+	return 0;
 }

@@ -174,6 +174,13 @@ int store_exec_purge(struct store *st, int64_t ended_before_ms, struct err *e) N
 
 /* Waited for. */
 int store_audit(struct store *st, const struct audit_row *row, struct err *e) NODISCARD;
+/*
+ * Removes rows from before this time, oldest first, and no more than STORE_AUDIT_PURGE_MAX of them: the rest
+ * is for the next call. They go in the order in which they came, so a row from a clock that ran ahead keeps
+ * those behind it.
+ */
+#define STORE_AUDIT_PURGE_MAX 20000
+int store_audit_purge(struct store *st, int64_t before_ms, struct err *e) NODISCARD;
 /* Not waited for. */
 void store_audit_later(struct store *st, const struct audit_row *row);
 

@@ -229,7 +229,7 @@ enum proto_reason {
 	PROTO_EXITED,
 	PROTO_SIGNALLED,
 	PROTO_TIMEOUT,
-	PROTO_OUTPUT_LIMIT,
+	PROTO_OUTPUT_LIMIT, /* reserved: output is capped, and its job goes on */
 	PROTO_OOM,
 	PROTO_CANCELLED,
 	PROTO_SANDBOX_LOST, /* set by the manager only */

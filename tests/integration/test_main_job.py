@@ -333,6 +333,58 @@ def test_what_a_session_is_told_its_commands_see(berthd):
     berthd.call("DELETE", f"/v1/sessions/{s['id']}")
 
 
+def refusals(berthd, after=0):
+    return berthd.rows("SELECT * FROM audit WHERE action = 'refused' AND id > ? ORDER BY id", after)
+
+
+def last_audit(berthd):
+    return berthd.rows("SELECT coalesce(max(id), 0) AS id FROM audit")[0]["id"]
+
+
+def test_what_is_not_there_has_its_audit_row_when_the_caller_is_known(berthd):
+    s = berthd.create(limits={"memory_mb": 128})
+    before, none = last_audit(berthd), "s_aaaaaaaaaaaaaaaaaaaa"
+    asked = [("GET", f"/v1/sessions/{none}?", TOKEN), ("GET", "/execs/e_aaaaaaaaaaaaaaaaaaaa", s["token"]),
+             ("POST", "/nothing/there", s["token"]), ("GET", "/nothing?x=secret", TOKEN), ("GET", f"/v1/sessions/{none}", s["token"])]
+    for method, path, token in asked:
+        assert berthd.call(method, path, token=token).status == 404
+    assert berthd.call("GET", "/nothing", token="bst_unknown").status == 404
+    rows = wait_for(lambda: (lambda rows: len(rows) >= len(asked) and rows)(refusals(berthd, before)))
+    assert [r["subject"] for r in rows] == [f"{m} {p.split('?')[0]}" for m, p, _ in asked]
+    assert [r["actor"] for r in rows] == ["admin" if t == TOKEN else "session" for _, _, t in asked]
+    assert {r["outcome"] for r in rows} == {"not_found"} and rows[2]["session"] == s["id"]
+    berthd.call("DELETE", f"/v1/sessions/{s['id']}")
+
+
+def test_a_flood_of_refusals_is_counted_to_the_last(berthd):
+    before, sent = last_audit(berthd), 0
+    connection = berthd.connect()
+    told = []
+    while not told:  # until there was a second with more than 100, however slow the machine is
+        for _ in range(400):
+            connection.request("GET", "/nothing", headers={"Authorization": f"Bearer {TOKEN}"})
+            assert connection.getresponse().read()
+        sent += 400
+        assert sent <= 40000, "the cap was never met"
+        told = [r for r in refusals(berthd, before) if r["detail"].startswith("refused requests not listed: ")]
+    connection.close()
+
+    def listed_and_counted():
+        rows = refusals(berthd, before)
+        counts = [int(r["detail"].split(": ")[1]) for r in rows if r["actor"] == "manager"]
+        return len(rows) - len(counts) + sum(counts)
+    wait_for(lambda: listed_and_counted() == sent)
+
+
+def test_audit_rows_go_after_their_days(berthd):
+    berthd.call("GET", "/nothing")
+    last = wait_for(lambda: last_audit(berthd))
+    berthd.write("UPDATE audit SET at_ms = at_ms - 86400000 * 91 WHERE id <= ?", last)
+    berthd.call("GET", "/nothing")
+    wait_for(lambda: not berthd.rows("SELECT id FROM audit WHERE id <= ?", last))
+    wait_for(lambda: refusals(berthd, last))
+
+
 def test_every_act_has_its_audit_row_and_every_command_its_line(berthd):
     s = berthd.create(limits={"memory_mb": 128})
     berthd.exec(s["id"], "echo $'\\e[31m'; exit 3", env={"SECRET": "do-not-log-this"}, stdin="nor-this")

@@ -542,6 +542,28 @@ static void audit_alone(void **state)
 	store_place_end(&p);
 }
 
+static void audit_purge(void **state)
+{
+	(void)state;
+	struct place p;
+	struct err e;
+	struct audit_row row = { .actor = "admin", .action = "exec.start" };
+	store_place(&p);
+	for (int i = 0; i < 1203; i++) {
+		row.at_ms = i + 1;
+		store_audit_later(p.st, &row);
+	}
+	must(store_audit(p.st, &row, &e), &e);
+	must(store_audit_purge(p.st, 1, &e), &e);
+	assert_int_equal(store_peek(&p, "SELECT count(*) FROM audit"), 1204);
+	must(store_audit_purge(p.st, 1201, &e), &e);
+	assert_int_equal(store_peek(&p, "SELECT count(*) FROM audit"), 4);
+	assert_int_equal(store_peek(&p, "SELECT min(at_ms) FROM audit"), 1201);
+	must(store_audit_purge(p.st, 5000, &e), &e);
+	assert_int_equal(store_peek(&p, "SELECT count(*) FROM audit"), 0);
+	store_place_end(&p);
+}
+
 int main(void)
 {
 	struct rows r = { 0 };
@@ -565,5 +587,6 @@ int main(void)
 	rows_one(&r, "execs are listed newest first without replies", exec_list_is_newest_first);
 	rows_one(&r, "many writers share commits and nothing is lost", writers_share_commits);
 	rows_one(&r, "audit rows alone, for now and for later", audit_alone);
+	rows_one(&r, "old audit rows go, the oldest first, and new ones stay", audit_purge);
 	return rows_run(&r, "store");
 }
