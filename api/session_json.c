@@ -74,7 +74,7 @@ json_t *session_json_list(const struct session_row *rows, size_t count, int limi
 
 struct create_parts {
 	struct session_request rq;
-	json_t *labels, *env, *limits, *workspace;
+	json_t *labels, *env, *mounts, *limits, *workspace;
 };
 
 #define AT(member) offsetof(struct create_parts, member)
@@ -87,6 +87,7 @@ static const struct json_field create_fields[] = {
 	{ .name = "ttl_s",     .kind = JSON_K_INT,      .offset = AT(rq.ttl_s),     .max = TTL_MAX_S },
 	{ .name = "idle_s",    .kind = JSON_K_INT,      .offset = AT(rq.idle_s),    .max = TTL_MAX_S },
 	{ .name = "env",       .kind = JSON_K_TEXT_MAP, .offset = AT(env),          .max = EXEC_ENV_MAX },
+	{ .name = "mounts",    .kind = JSON_K_TEXTS,    .offset = AT(mounts),       .max = 16 },
 	{ .name = "network",   .kind = JSON_K_TEXT,     .offset = AT(rq.network),   .min = 1, .max = 63 },
 	{ .name = "isolation", .kind = JSON_K_TEXT,     .offset = AT(rq.isolation), .min = 1, .max = 63 },
 	{ .name = "workspace", .kind = JSON_K_OBJECT,   .offset = AT(workspace) },
@@ -131,6 +132,7 @@ int session_json_create(const json_t *body, struct session_request *ret, struct 
 		return -e->code;
 	p.rq.labels = p.labels;
 	p.rq.env = p.env;
+	p.rq.mounts = p.mounts;
 	*ret = p.rq;
 	return 0;
 }

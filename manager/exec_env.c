@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The environment of a command: scrubbed, and without any secret of Berth's. Pure. */
+#include "manager/exec_env.h"
+
 #include <string.h>
 
-#include "manager/internal.h"
+#include "base/base.h"
+#include "manager/manager.h"
+#include "runtime/sandbox.h"
 
 #define VARIABLES_MAX 1024
 
@@ -15,10 +18,19 @@ static const char *const fixed[] = { ("HOME=" SANDBOX_HOME), "USER=sandbox", "LA
 
 static bool is_forbidden(const char *name, size_t len)
 {
+	static const char twin[] = "_FILE";
+	size_t twin_len = sizeof(twin) - 1;
+	if (len > twin_len && memcmp(name + len - twin_len, twin, twin_len) == 0)
+		len -= twin_len;
 	for (size_t i = 0; i < ARRAY_LEN(forbidden); i++)
 		if (strlen(forbidden[i]) == len && memcmp(forbidden[i], name, len) == 0)
 			return true;
 	return false;
+}
+
+bool exec_env_is_secret(const char *name)
+{
+	return is_forbidden(name, strlen(name));
 }
 
 static int check_one(const char *name, const char *value, struct err *e)
@@ -97,19 +109,20 @@ static void put_object(struct env_list *l, const json_t *object)
 	}
 }
 
-int exec_env_make(const json_t *image, const json_t *session, const json_t *request, char ***ret,
-		  struct err *e)
+int exec_env_make(const struct exec_env_sources *from, char ***ret, struct err *e)
 {
-	int r = exec_env_check(request, e);
+	int r = exec_env_check(from->request, e);
 	if (r < 0)
 		return r;
 	struct env_list l = { .items = xcalloc(VARIABLES_MAX + 1, sizeof(*l.items)) };
 	put_text(&l, standard);
-	put_array(&l, image);
+	put_array(&l, from->image);
 	for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
 		put_text(&l, fixed[i]);
-	put_object(&l, session);
-	put_object(&l, request);
+	for (char *const *p = from->passed; p && *p; p++)
+		put_text(&l, *p);
+	put_object(&l, from->session);
+	put_object(&l, from->request);
 	if (l.full) {
 		exec_env_free(l.items);
 		return err_field(e, "env", "makes more than %d variables with the image's and the session's",

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "manager/grants.h"
 #include "manager/internal.h"
 
 #define SHOWN_MAX 4096 /* bytes of a command in rows and lines */
@@ -115,7 +116,12 @@ static int make_env(struct session *s, const struct exec_request *rq, char ***re
 	int r = json_text_parse(image_text, strlen(image_text), &image, e);
 	if (r == 0)
 		r = json_text_parse(own_text, strlen(own_text), &own, e);
-	return r < 0 ? r : exec_env_make(image, own, rq->env, ret, e);
+	const struct exec_env_sources from = { .image = image,
+					       .passed = s->is_default ? grants_get_env(s->manager->grants)
+								       : NULL,
+					       .session = own,
+					       .request = rq->env };
+	return r < 0 ? r : exec_env_make(&from, ret, e);
 }
 
 static const char **make_argv(const json_t *list)

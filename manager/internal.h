@@ -17,6 +17,7 @@
 #include "base/id.h"
 #include "base/utf8.h"
 #include "manager/capture.h"
+#include "manager/exec_env.h"
 #include "manager/line.h"
 #include "manager/manager.h"
 #include "manager/session_state.h"
@@ -36,6 +37,7 @@ struct session {
 	atomic_uint refs;
 	/* fixed for life */
 	char *id, *sandbox, *token_hash;
+	bool is_default;
 
 	pthread_mutex_t moving; /* one move at a time */
 
@@ -117,6 +119,7 @@ struct exec {
 struct collector;
 struct janitor;
 struct session_default;
+struct grants;
 
 /* What a health check has found; for a second nobody asks again. */
 struct probe {
@@ -133,6 +136,7 @@ struct manager {
 	struct workers *enders;  /* end sessions */
 	struct collector *collector;
 	struct janitor *janitor;
+	struct grants *grants;
 	struct session_default *standing; /* the default session, made or not */
 	char instance[ID_SIZE];
 	atomic_bool quiet; /* berthd stops */
@@ -263,19 +267,6 @@ void exec_slot_give(struct session *s); /* nothing was started with it */
 /* The command has ended; its place in the agent's table is free only once its end is stored. */
 void exec_slot_end(struct session *s);
 void exec_slot_saved(struct session *s);
-
-/* ---- exec_env.c: pure ---- */
-
-/*
- * "K=V" texts, NULL-terminated, of the image's (an array of such), HOME, USER, LANG, the session's and the
- * request's variables, later ones winning. Owned by the caller (exec_env_free). ERR_INVALID names the
- * variable: env.NAME.
- */
-int exec_env_make(const json_t *image, const json_t *session, const json_t *request, char ***ret,
-		  struct err *e) NODISCARD;
-void exec_env_free(char **env);
-/* Is this object of variables acceptable in a request? */
-int exec_env_check(const json_t *env, struct err *e) NODISCARD;
 
 /* ---- exec_pump.c: reading ---- */
 

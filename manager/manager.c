@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "manager/grants.h"
 #include "manager/internal.h"
 #include "manager/session_default.h"
 
@@ -64,7 +65,9 @@ static int load_sessions(struct manager *m, struct err *e)
 
 static int start(struct manager *m, struct err *e)
 {
-	int r = store_open(m->settings->data_dir, &m->store, e);
+	int r = grants_new(m->settings, &m->grants, e);
+	if (r == 0)
+		r = store_open(m->settings->data_dir, &m->store, e);
 	if (r == 0)
 		r = find_instance(m, e);
 	if (r == 0)
@@ -141,6 +144,7 @@ void manager_free(struct manager *m)
 	collector_free(m->collector);
 	janitor_free(m->janitor);
 	engine_free(m->engine);
+	grants_free(m->grants);
 	pthread_mutex_destroy(&m->lock);
 	pthread_mutex_destroy(&m->connecting);
 	pthread_mutex_destroy(&m->delivering);

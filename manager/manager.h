@@ -59,8 +59,9 @@ void manager_note_refused(struct manager *m, const struct caller *who, const cha
 /* ---- sessions ---- */
 
 struct session_request {
-	const char *image, *name;                          /* NULL: the default / none */
-	const json_t *labels, *env;                        /* objects of strings, NULL: none */
+	const char *image, *name;   /* NULL: the default / none */
+	const json_t *labels, *env; /* objects of strings, NULL: none */
+	const json_t *mounts;       /* names of SANDBOX_MOUNTS: an array of strings, NULL: none */
 	int64_t memory_mb, cpu_milli, pids, ttl_s, idle_s; /* -1: the default */
 	const char *network, *isolation;                   /* NULL: "none" / the engine's default, runc */
 	const char *workspace_kind, *workspace_name;       /* NULL: "volume" */

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "manager/builtin.h"
 #include "manager/internal.h"
+#include "manager/session_default.h"
 
 #define TOUCH_STEP_MS 1000 /* an idle deadline that moves by less is not written */
 
@@ -30,6 +31,7 @@ struct session *session_new(struct manager *m, struct session_row *row)
 	s->id = xstrdup(s->row.id);
 	s->sandbox = xstrdup(s->row.sandbox);
 	s->token_hash = xstrdup(s->row.token_hash);
+	s->is_default = session_default_is(&s->row);
 	s->state = session_state_of(s->row.state);
 	pthread_mutex_init(&s->moving, NULL);
 	pthread_mutex_init(&s->lock, NULL);

@@ -3,9 +3,11 @@
  * reconcile. */
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "manager/grants.h"
 #include "manager/internal.h"
 #include "manager/session_default.h"
 #include "runtime/delivery.h"
@@ -29,7 +31,7 @@ static int check_workspace(const struct session_request *rq, const struct sessio
 			   enum workspace_kind *ret, struct err *e)
 {
 	if (rq->is_default) {
-		*ret = WORKSPACE_NAMED;
+		*ret = strcmp(row->workspace_kind, "host") == 0 ? WORKSPACE_HOST : WORKSPACE_NAMED;
 		return 0;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(workspaces); i++) {
@@ -102,7 +104,7 @@ static void fill_row(const struct manager *m, const struct session_request *rq, 
 		.idle_s = or_default(rq->idle_s, set->idle_s),
 		.network = xstrdup(rq->network ? rq->network : "none"),
 		.isolation = xstrdup(rq->isolation ? rq->isolation : "runc"),
-		.workspace_kind = xstrdup(rq->is_default       ? "named"
+		.workspace_kind = xstrdup(rq->is_default       ? (set->project_dir ? "host" : "named")
 					  : rq->workspace_kind ? rq->workspace_kind
 							       : "volume"),
 		.workspace_name = rq->is_default       ? xstrdup(SESSION_DEFAULT_WORKSPACE)
@@ -168,8 +170,30 @@ static int find_image(struct engine *g, struct session_row *row, struct engine_i
 	return 0;
 }
 
+/* What the spec of a sandbox to be borrows, besides the row. */
+struct creation {
+	struct engine_image image;
+	struct sandbox_mount mounts[SANDBOX_MOUNTS_MAX];
+};
+
+static void creation_clear(struct creation *c)
+{
+	engine_image_clear(&c->image);
+}
+
+static int add_grants(struct manager *m, const struct session_request *rq, struct creation *c,
+		      struct sandbox_spec *spec, struct err *e)
+{
+	if (spec->workspace == WORKSPACE_HOST)
+		spec->workspace_host = grants_get_project(m->grants, &spec->uid, &spec->gid);
+	if (!rq->mounts && !rq->is_default)
+		return 0;
+	spec->mounts = c->mounts;
+	return grants_find_mounts(m->grants, rq->mounts, c->mounts, &spec->mount_count, e);
+}
+
 static int check(struct manager *m, const struct session_request *rq, struct session_row *row,
-		 struct sandbox_spec *ret_spec, struct engine_image *ret_image, struct err *e)
+		 struct sandbox_spec *ret_spec, struct creation *c, struct err *e)
 {
 	enum workspace_kind kind = WORKSPACE_VOLUME;
 	struct sandbox_places places;
@@ -179,20 +203,22 @@ static int check(struct manager *m, const struct session_request *rq, struct ses
 		r = exec_env_check(rq->env, e);
 	if (r == 0)
 		r = check_workspace(rq, row, &kind, e);
-	if (r == 0 && strcmp(row->network, "none") != 0)
-		r = err_field(e, "network", "must be none: the administrator has listed no other network");
 	if (r < 0)
 		return r;
 	spec_of(row, kind, ret_spec);
-	r = sandbox_divide(ret_spec, &places, e);
+	r = add_grants(m, rq, c, ret_spec, e);
+	if (r == 0)
+		r = sandbox_divide(ret_spec, &places, e);
 	if (r == 0)
 		r = manager_engine(m, &g, e);
 	if (r == 0)
+		r = grants_check_network(m->grants, g, row->network, rq->is_default, e);
+	if (r == 0)
 		r = check_engine_side(g, ret_spec, e);
 	if (r == 0)
-		r = find_image(g, row, ret_image, e);
+		r = find_image(g, row, &c->image, e);
 	ret_spec->image = row->image_id;
-	ret_spec->image_volumes = (const char *const *)ret_image->volumes;
+	ret_spec->image_volumes = (const char *const *)c->image.volumes;
 	return r == 0 ? sandbox_divide(ret_spec, &places, e) : r; /* with the image's volumes */
 }
 
@@ -317,9 +343,24 @@ static int bring_up(struct manager *m, struct session *s, const char *image, con
 	return r;
 }
 
+/* What it gets from outside, for the audit; NULL: nothing. Owned by the caller. */
+static char *granted(const struct sandbox_spec *spec)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(16384);
+	struct err e;
+	int r = 0;
+	if (strcmp(spec->network, "none") != 0)
+		r = buf_addf(&text, &e, " network %s", spec->network);
+	if (r == 0 && spec->workspace_host)
+		r = buf_addf(&text, &e, " folder %s", spec->workspace_host);
+	for (size_t i = 0; r == 0 && i < spec->mount_count; i++)
+		r = buf_addf(&text, &e, " mount %s at %s", spec->mounts[i].host, spec->mounts[i].path);
+	return text.len ? xstrdup(text.data + 1) : NULL;
+}
+
 /* Gives it a token and a place in the table, and writes its row. */
-static int admit(struct manager *m, struct session_row *row, size_t max, const struct caller *who,
-		 struct session **ret, char ret_token[64], struct err *e)
+static int admit(struct manager *m, struct session_row *row, const struct sandbox_spec *spec, size_t max,
+		 const struct caller *who, struct session **ret, char ret_token[64], struct err *e)
 {
 	char hash[ID_HASH_SIZE];
 	id_token("bst_", ret_token);
@@ -335,7 +376,8 @@ static int admit(struct manager *m, struct session_row *row, size_t max, const s
 		e->retry_after_s = 5;
 		return -ERR_LIMIT;
 	}
-	struct audit_row audit = audit_of(who, "session.create", row->id, row->image, "accepted", NULL);
+	_cleanup_free_ char *detail = granted(spec);
+	struct audit_row audit = audit_of(who, "session.create", row->id, row->image, "accepted", detail);
 	int r = store_session_insert(m->store, row, &audit, e);
 	if (r < 0) {
 		sessions_leave(m, s);
@@ -350,14 +392,14 @@ int sessions_create(struct manager *m, const struct session_request *rq, const s
 		    struct session_row *ret_row, char ret_token[64], struct err *e)
 {
 	_cleanup_(session_row_clear) struct session_row row = { 0 };
-	_cleanup_(engine_image_clear) struct engine_image image = { 0 };
+	_cleanup_(creation_clear) struct creation c = { 0 };
 	_cleanup_(session_unref_cleanup_) struct session *s = NULL;
 	struct sandbox_spec spec;
 	fill_row(m, rq, &row);
-	int r = check(m, rq, &row, &spec, &image, e);
+	int r = check(m, rq, &row, &spec, &c, e);
 	if (r == 0)
-		r = admit(m, &row, rq->is_default ? SIZE_MAX : (size_t)m->settings->max_sessions, who, &s,
-			  ret_token, e);
+		r = admit(m, &row, &spec, rq->is_default ? SIZE_MAX : (size_t)m->settings->max_sessions, who,
+			  &s, ret_token, e);
 	if (r != 0)
 		return r;
 	r = bring_up(m, s, row.image, &spec, who, e);

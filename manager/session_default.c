@@ -25,7 +25,7 @@ struct session_default {
 
 /* ---- which one it is ---- */
 
-static bool is_default(const struct session_row *row)
+bool session_default_is(const struct session_row *row)
 {
 	return row->workspace_name && strcmp(row->workspace_name, SESSION_DEFAULT_WORKSPACE) == 0;
 }
@@ -36,11 +36,8 @@ static void find_loaded(struct session_default *d)
 	size_t count = 0;
 	_cleanup_free_ struct session **all = sessions_all(d->manager, &count);
 	for (size_t i = 0; i < count; i++) {
-		struct session_row row = { 0 };
-		session_copy_row(all[i], &row);
-		if (is_default(&row))
-			snprintf(d->id, sizeof(d->id), "%s", row.id);
-		session_row_clear(&row);
+		if (all[i]->is_default)
+			snprintf(d->id, sizeof(d->id), "%s", all[i]->id);
 		session_unref(all[i]);
 	}
 }
@@ -178,6 +175,7 @@ static int make(struct session_default *d, const struct caller *who, struct err 
 		.cpu_milli = -1,
 		.pids = -1,
 		.workspace_mb = -1,
+		.network = d->manager->settings->network,
 		.may_be_endless = true,
 		.is_default = true,
 	};
@@ -232,8 +230,8 @@ static int check_ended(struct manager *m, const char *id, struct err *e)
 {
 	struct session_row row = { 0 };
 	int r = sessions_get(m, id, &row, e);
-	if (r == 0 && !is_default(&row))
-		r = err_field(e, "workspace", "the session has no workspace that outlives it");
+	if (r == 0 && (!session_default_is(&row) || strcmp(row.workspace_kind, "named") != 0))
+		r = err_field(e, "workspace", "the session has no volume that outlives it");
 	else if (r == 0 && session_state_is_live(session_state_of(row.state)))
 		r = err_set(e, ERR_CONFLICT, "session %s is %s", id, row.state);
 	session_row_clear(&row);

@@ -15,6 +15,9 @@
 
 struct session_default;
 
+/* Is it, or was it, the default session? Pure. */
+bool session_default_is(const struct session_row *row);
+
 /* After the sessions were loaded: finds the one of before. m is borrowed. */
 struct session_default *session_default_new(struct manager *m) NODISCARD;
 void session_default_free(struct session_default *d);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "manager/exec_env.h"
 #include "manager/settings_file.h"
 #include "manager/settings_table.h"
 
@@ -370,6 +371,9 @@ static int check_together(const struct settings *s, struct err *e)
 				 s->listen);
 	if (s->token && s->admin_token && strcmp(s->token, s->admin_token) == 0)
 		return err_field(e, "SANDBOX_TOKEN", "must not be the admin token");
+	if (!s->project_dir && (s->uid || s->gid))
+		return err_field(e, s->uid ? "ATLAS_SANDBOX_UID" : "ATLAS_SANDBOX_GID",
+				 "is for a folder of the host as the workspace: set ATLAS_PROJECT_DIR, too");
 	if (s->default_timeout_s > s->max_timeout_s)
 		return err_field(e, "SANDBOX_DEFAULT_TIMEOUT",
 				 "SANDBOX_DEFAULT_TIMEOUT must not be above SANDBOX_MAX_TIMEOUT");
@@ -389,6 +393,11 @@ static int load_all(struct load *l, int argc, char **argv, struct settings *s, s
 		return -(int)e->code;
 	port_to_listen(s);
 	return check_together(s, e);
+}
+
+const char *settings_pass_env(const char *name)
+{
+	return exec_env_is_secret(name) ? NULL : variable(name);
 }
 
 int settings_load(int argc, char **argv, struct settings *ret, enum settings_action *ret_action,

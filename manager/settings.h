@@ -38,6 +38,14 @@ struct settings {
 	int64_t workspace_mb; /* SANDBOX_WORKSPACE_MB 10240 */
 	char *workspace;      /* SANDBOX_WORKSPACE /workspace: where commands start */
 	int64_t max_sessions; /* SANDBOX_MAX_SESSIONS 1000 */
+	/* what the administrator adds: grants.h */
+	char *network;      /* SANDBOX_NETWORK none: of the default session */
+	char *networks;     /* SANDBOX_NETWORKS: comma list of those that a session may ask for */
+	int64_t link_local; /* SANDBOX_LINK_LOCAL 0 */
+	char *mounts;       /* SANDBOX_MOUNTS: comma list of NAME=HOST:PATH:ro */
+	char *pass_env;     /* SANDBOX_PASS_ENV: comma list of names */
+	char *project_dir;  /* ATLAS_PROJECT_DIR: the default session's workspace on the host */
+	int64_t uid, gid;   /* ATLAS_SANDBOX_UID, _GID: with project_dir; 0: those of its owner */
 	/* commands */
 	int64_t default_timeout_s; /* SANDBOX_DEFAULT_TIMEOUT 120 */
 	int64_t max_timeout_s;     /* SANDBOX_MAX_TIMEOUT 1800 */
@@ -88,5 +96,9 @@ void settings_clear(struct settings *s);
 void settings_help(FILE *out);
 void settings_markdown(FILE *out);
 void settings_print(const struct settings *s, FILE *out);
+
+/* The value of a variable of berthd's own environment, for SANDBOX_PASS_ENV; NULL when it is unset, and for
+ * each of Berth's secrets. Borrowed. Before the first thread. */
+const char *settings_pass_env(const char *name);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "manager/exec_env.h"
 #include "manager/settings_table.h"
 
 #define TOKEN_MIN 16
@@ -179,6 +180,64 @@ static bool is_origin(const char *item)
 int setting_check_origins(const char *text, struct err *e)
 {
 	return check_list(text, is_origin, "a comma list of origins such as https://example.org", e);
+}
+
+/* The host's own network would undo the sandbox, and "container:" another's. */
+static bool is_network(const char *item)
+{
+	return is_name(item, strlen(item), 63, "_.-") && strcmp(item, "host") != 0;
+}
+
+int setting_check_network(const char *text, struct err *e)
+{
+	return is_network(text)
+		       ? 0
+		       : err_set(e, ERR_INVALID, "must be none or a network of the engine, not host");
+}
+
+int setting_check_networks(const char *text, struct err *e)
+{
+	return check_list(text, is_network, "a comma list of the engine's networks, host not among them", e);
+}
+
+/* What follows "NAME="; NULL when that does not stand there. */
+static const char *after_name(const char *item)
+{
+	const char *equals = strchr(item, '=');
+	return equals && is_name(item, (size_t)(equals - item), 63, "_.-") ? equals + 1 : NULL;
+}
+
+static bool is_mount(const char *item)
+{
+	const char *host = after_name(item);
+	const char *path = host ? strchr(host, ':') : NULL;
+	const char *mode = path ? strchr(path + 1, ':') : NULL;
+	if (!mode || strcmp(mode, ":ro") != 0)
+		return false;
+	_cleanup_free_ char *inside = xstrndup(path + 1, (size_t)(mode - path - 1));
+	_cleanup_free_ char *outside = xstrndup(host, (size_t)(path - host));
+	return is_path(inside) && is_path(outside) && inside[1];
+}
+
+int setting_check_mounts(const char *text, struct err *e)
+{
+	return check_list(text, is_mount, "a comma list of NAME=/HOST:/PATH:ro", e);
+}
+
+static bool is_variable(const char *item)
+{
+	if (!*item || isdigit((unsigned char)*item))
+		return false;
+	for (const char *p = item; *p; p++)
+		if (!isalnum((unsigned char)*p) && *p != '_')
+			return false;
+	return !exec_env_is_secret(item);
+}
+
+int setting_check_pass_env(const char *text, struct err *e)
+{
+	return check_list(text, is_variable, "a comma list of variables, Berth's own secrets not among them",
+			  e);
 }
 
 bool setting_is_secret_env(const char *name)

@@ -89,28 +89,28 @@ int sandbox_workspace_remove(const struct sandbox_kit *kit, const char *name, st
 	return engine_volume_remove(kit->engine, volume, e);
 }
 
-static bool is_named(const struct sandbox_spec *s, const struct sandbox_place *p)
+static bool is_workspace(const struct sandbox_place *p)
 {
-	return s->workspace == WORKSPACE_NAMED && strcmp(p->path, SANDBOX_WORKSPACE) == 0;
+	return strcmp(p->path, SANDBOX_WORKSPACE) == 0;
 }
 
-static int make_place(const struct sandbox_kit *kit, const char *id, const struct sandbox_place *p,
-		      struct err *e)
+static int make_place(const struct sandbox_kit *kit, const struct sandbox_spec *s,
+		      const struct sandbox_place *p, struct err *e)
 {
 	char name[ENGINE_NAME_SIZE];
-	volume_name(id, p->suffix, name);
-	const struct engine_label labels[] = LABELS(kit, id, "session");
+	volume_name(s->id, p->suffix, name);
+	const struct engine_label labels[] = LABELS(kit, s->id, "session");
 	const struct engine_volume_spec spec = {
 		.name = name,
 		.tmpfs_bytes = p->size_bytes,
 		.tmpfs_inodes = p->inodes,
-		.uid = SANDBOX_UID,
-		.gid = SANDBOX_UID,
+		.uid = sandbox_uid(s),
+		.gid = sandbox_gid(s),
 		.labels = labels,
 		.label_count = ARRAY_LEN(labels),
 	};
 	int r = engine_volume_create(kit->engine, &spec, e);
-	return r < 0 || p->size_bytes ? r : own_workspace(kit, id, name, e);
+	return r < 0 || p->size_bytes ? r : own_workspace(kit, s->id, name, e);
 }
 
 /* All places in memory, or all on disk. */
@@ -130,8 +130,10 @@ static void *make_kind(void *arg)
 		const struct sandbox_place *p = &w->places->at[i];
 		if ((p->size_bytes > 0) != w->tmpfs)
 			continue;
-		w->r = is_named(w->spec, p) ? make_named(w->kit, w->spec, &w->e)
-					    : make_place(w->kit, w->spec->id, p, &w->e);
+		if (!is_workspace(p) || w->spec->workspace < WORKSPACE_NAMED)
+			w->r = make_place(w->kit, w->spec, p, &w->e);
+		else if (w->spec->workspace == WORKSPACE_NAMED)
+			w->r = make_named(w->kit, w->spec, &w->e);
 	}
 	return NULL;
 }
@@ -155,20 +157,34 @@ static int make_places(const struct sandbox_kit *kit, const struct sandbox_spec 
 	return bad->r;
 }
 
+/* What is mounted at a place: its volume, or the folder of the host. */
+static const char *place_source(const struct sandbox_kit *kit, const struct sandbox_spec *s,
+				const struct sandbox_place *p, char name[ENGINE_NAME_SIZE])
+{
+	if (is_workspace(p) && s->workspace == WORKSPACE_HOST)
+		return s->workspace_host;
+	if (is_workspace(p) && s->workspace == WORKSPACE_NAMED)
+		workspace_volume(kit, s->workspace_name, name);
+	else
+		volume_name(s->id, p->suffix, name);
+	return name;
+}
+
 static int make_container(const struct sandbox_kit *kit, const struct sandbox_spec *s,
 			  const struct sandbox_places *ps, char ret_id[ENGINE_ID_SIZE], struct err *e)
 {
 	char names[SANDBOX_PLACES_MAX][ENGINE_NAME_SIZE], name[ENGINE_NAME_SIZE];
-	struct engine_mount mounts[SANDBOX_PLACES_MAX + 1];
-	for (size_t i = 0; i < ps->count; i++) {
-		if (is_named(s, &ps->at[i]))
-			workspace_volume(kit, s->workspace_name, names[i]);
-		else
-			volume_name(s->id, ps->at[i].suffix, names[i]);
-		mounts[i] = (struct engine_mount){ .source = names[i], .target = ps->at[i].path };
-	}
-	mounts[ps->count] =
+	struct engine_mount mounts[SANDBOX_PLACES_MAX + 1 + SANDBOX_MOUNTS_MAX];
+	size_t n = 0;
+	for (size_t i = 0; i < ps->count; i++)
+		mounts[n++] = (struct engine_mount){ .source = place_source(kit, s, &ps->at[i], names[i]),
+						     .target = ps->at[i].path };
+	mounts[n++] =
 		(struct engine_mount){ .source = kit->agent_volume, .target = "/.berth", .read_only = true };
+	for (size_t i = 0; i < MIN(s->mount_count, (size_t)SANDBOX_MOUNTS_MAX); i++)
+		mounts[n++] = (struct engine_mount){ .source = s->mounts[i].host,
+						     .target = s->mounts[i].path,
+						     .read_only = true };
 	container_name(s->id, "", name);
 	const struct engine_label labels[] = LABELS(kit, s->id, "session");
 	const struct engine_container_spec spec = {
@@ -176,8 +192,8 @@ static int make_container(const struct sandbox_kit *kit, const struct sandbox_sp
 		.image = s->image,
 		.entrypoint = (const char *const[]){ DELIVERY_BINARY, NULL },
 		.workdir = SANDBOX_WORKSPACE,
-		.uid = SANDBOX_UID,
-		.gid = SANDBOX_UID,
+		.uid = sandbox_uid(s),
+		.gid = sandbox_gid(s),
 		.memory_bytes = s->memory_bytes,
 		.cpu_milli = s->cpu_milli,
 		.pids = s->pids,
@@ -185,7 +201,7 @@ static int make_container(const struct sandbox_kit *kit, const struct sandbox_sp
 		.network = s->network,
 		.runtime = s->runtime,
 		.mounts = mounts,
-		.mount_count = ps->count + 1,
+		.mount_count = n,
 		.labels = labels,
 		.label_count = ARRAY_LEN(labels),
 	};

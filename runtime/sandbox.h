@@ -29,8 +29,14 @@ struct sandbox_kit {
 	char agent_volume[ENGINE_NAME_SIZE]; /* by delivery_ensure() */
 };
 
-/* NAMED: a volume that outlives its sandboxes. */
-enum workspace_kind { WORKSPACE_VOLUME, WORKSPACE_TMPFS, WORKSPACE_NAMED };
+/* NAMED: a volume that outlives its sandboxes. HOST: a folder of the host's. */
+enum workspace_kind { WORKSPACE_VOLUME, WORKSPACE_TMPFS, WORKSPACE_NAMED, WORKSPACE_HOST };
+
+/* A file or folder of the host, read-only in the sandbox. */
+struct sandbox_mount {
+	const char *host, *path;
+};
+#define SANDBOX_MOUNTS_MAX 16
 
 struct sandbox_spec {
 	const char *id;    /* value of SANDBOX_LABEL_ID, and part of the names */
@@ -39,8 +45,12 @@ struct sandbox_spec {
 	const char *network; /* "none" or a network's name */
 	const char *runtime; /* NULL: the engine's default */
 	enum workspace_kind workspace;
-	int64_t workspace_bytes;          /* of a tmpfs */
-	const char *workspace_name;       /* of a named one */
+	int64_t workspace_bytes;    /* of a tmpfs */
+	const char *workspace_name; /* of a named one */
+	const char *workspace_host; /* of one on the host */
+	unsigned uid, gid;          /* of its user; 0: SANDBOX_UID. Others with a host's folder only */
+	const struct sandbox_mount *mounts;
+	size_t mount_count;
 	const char *const *image_volumes; /* paths of the image's VOLUME lines, NULL-terminated; NULL: none */
 };
 
@@ -66,6 +76,15 @@ struct sandbox_places {
 #define SANDBOX_INODE_BYTES 1280
 #define SANDBOX_RESERVE_BYTES (32ll << 20)
 int sandbox_divide(const struct sandbox_spec *spec, struct sandbox_places *ret, struct err *e) NODISCARD;
+
+static inline unsigned sandbox_uid(const struct sandbox_spec *spec)
+{
+	return spec->uid ? spec->uid : SANDBOX_UID;
+}
+static inline unsigned sandbox_gid(const struct sandbox_spec *spec)
+{
+	return spec->gid ? spec->gid : SANDBOX_UID;
+}
 
 /* Compares a hello with what was asked. ERR_SANDBOX names the first difference. Pure. */
 int sandbox_verify(const struct sandbox_spec *spec, const struct hello *h, struct err *e) NODISCARD;

@@ -114,8 +114,8 @@ static int verify_numbers(const struct sandbox_spec *spec, const struct hello *h
 		uint64_t is, asked;
 	} rows[] = {
 		{ "protocol version", h->version, PROTO_VERSION },
-		{ "uid", h->uid, SANDBOX_UID },
-		{ "gid", h->gid, SANDBOX_UID },
+		{ "uid", h->uid, sandbox_uid(spec) },
+		{ "gid", h->gid, sandbox_gid(spec) },
 		{ "effective capabilities", h->cap_eff, 0 },
 		{ "permitted capabilities", h->cap_prm, 0 },
 		{ "inheritable capabilities", h->cap_inh, 0 },

@@ -102,6 +102,22 @@ int engine_volume_create(struct engine *g, const struct engine_volume_spec *spec
 /* Absent is success; ERR_CONFLICT while a container has it. */
 int engine_volume_remove(struct engine *g, const char *name, struct err *e) NODISCARD;
 
+/* ---- networks ---- */
+
+struct engine_network {
+	char driver[40];
+	bool internal;   /* the engine lets nothing of it out of the machine */
+	bool link_local; /* a subnet of its own covers link-local addresses, or those of a cloud's metadata */
+};
+/* ERR_NOT_FOUND: the engine has none of this very name. */
+int engine_network_inspect(struct engine *g, const char *name, struct engine_network *ret,
+			   struct err *e) NODISCARD;
+/*
+ * Can nothing beyond the network be reached from it, as far as its description tells? Then neither can
+ * link-local addresses, through which clouds hand out credentials. Pure.
+ */
+bool engine_network_is_closed(const struct engine_network *n);
+
 /* ---- containers ---- */
 
 struct engine_mount {

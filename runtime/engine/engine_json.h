@@ -35,6 +35,10 @@ int engine_json_containers(const json_t *list, const char *detail_key, struct en
 int engine_json_volumes(const json_t *reply, const char *detail_key, struct engine_item **ret,
 			size_t *ret_count, struct err *e) NODISCARD;
 
+/* The inspection of a network: ERR_NOT_FOUND when it is of another name. */
+int engine_json_network(const json_t *inspect, const char *name, struct engine_network *ret,
+			struct err *e) NODISCARD;
+
 /* The image id in an import's progress lines; ERR_ENGINE with the engine's words when it failed. */
 int engine_json_import(const char *lines, size_t len, char ret_id[80], struct err *e) NODISCARD;
 

@@ -273,9 +273,9 @@ static json_t *native_volume(const struct engine_mount *m)
 
 static json_t *native_bind(const struct engine_mount *m)
 {
-	return json_pack("{s:s, s:s, s:s, s:[s, s, s]}", "type", "bind", "source", m->source, "destination",
-			 m->target, "options", m->read_only ? "ro" : "rw", m->read_only ? "bind" : "rbind",
-			 "rprivate");
+	return json_pack("{s:s, s:s, s:s, s:[s, s, s, s, s]}", "type", "bind", "source", m->source,
+			 "destination", m->target, "options", m->read_only ? "ro" : "rw",
+			 m->read_only ? "bind" : "rbind", "rprivate", "nosuid", "nodev");
 }
 
 static void put_native_mounts(json_t *o, const struct engine_container_spec *spec)

@@ -11,7 +11,7 @@ struct bad_row {
 
 static const struct bad_row bad_creates[] = {
 	{ "create: an array", "[]", "" },
-	{ "create: an unknown field", "{\"mounts\":[]}", "mounts" },
+	{ "create: an unknown field", "{\"devices\":[]}", "devices" },
 	{ "create: a later issue's field is refused by its name", "{\"pool\":true}", "pool" },
 	{ "create: an empty image", "{\"image\":\"\"}", "image" },
 	{ "create: a name with a blank", "{\"name\":\"a b\"}", "name" },

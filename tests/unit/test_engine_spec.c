@@ -215,7 +215,7 @@ static const struct sent_row {
 	  "'/dev/shm', 'Options': ['rw', 'nocopy']}]" },
 	{ "Podman: the host folders", ENGINE_PODMAN, "mounts",
 	  "[{'type': 'bind', 'source': '/etc/kube', 'destination': '/home/sandbox/.kube', 'options': ['ro', "
-	  "'bind', 'rprivate']}]" },
+	  "'bind', 'rprivate', 'nosuid', 'nodev']}]" },
 	{ "Podman: no init", ENGINE_PODMAN, "init", "false" },
 	{ "Podman: shared memory goes with its job, queues and semaphores are bounded", ENGINE_PODMAN,
 	  "sysctl",

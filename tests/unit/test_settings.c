@@ -157,6 +157,17 @@ static const struct taken_row taken[] = {
 	  "ttl",
 	  "5s",
 	  "file" },
+	{ "mounts",
+	  { .env = { "SANDBOX_MOUNTS=a=/x/y:/home/sandbox/.npmrc:ro, b=/z:/etc/q:ro" } },
+	  "mounts",
+	  "a=/x/y:/home/sandbox/.npmrc:ro, b=/z:/etc/q:ro",
+	  "SANDBOX_MOUNTS" },
+	{ "a user with a project's folder",
+	  { .env = { "ATLAS_PROJECT_DIR=/srv/p", "ATLAS_SANDBOX_UID=1000" } },
+	  "uid",
+	  "1000",
+	  "ATLAS_SANDBOX_UID" },
+	{ "no network", { .env = { NULL } }, "network", "none", "default" },
 	{ "other variables are not ours",
 	  { .env = { "MAX_EXECUTION_TIME=300", "BERTH_TOKEN=x" } },
 	  "ttl",
@@ -242,6 +253,54 @@ static const struct refused_row refused[] = {
 	  { .env = { "SANDBOX_LISTEN=::1:80" } },
 	  "SANDBOX_LISTEN",
 	  "must be ADDRESS:PORT" },
+	{ "the host's network",
+	  { .env = { "SANDBOX_NETWORKS=a, host" } },
+	  "SANDBOX_NETWORKS",
+	  "not \"host\"" },
+	{ "the host's network for the default session",
+	  { .env = { "SANDBOX_NETWORK=host" } },
+	  "SANDBOX_NETWORK",
+	  "not host" },
+	{ "another container's network",
+	  { .env = { "SANDBOX_NETWORKS=container:x" } },
+	  "SANDBOX_NETWORKS",
+	  "must be" },
+	{ "a mount that may be written",
+	  { .env = { "SANDBOX_MOUNTS=a=/x:/y:rw" } },
+	  "SANDBOX_MOUNTS",
+	  "NAME=/HOST:/PATH:ro" },
+	{ "a mount over the root",
+	  { .env = { "SANDBOX_MOUNTS=a=/x:/:ro" } },
+	  "SANDBOX_MOUNTS",
+	  "NAME=/HOST:/PATH:ro" },
+	{ "a mount that steps upwards",
+	  { .env = { "SANDBOX_MOUNTS=a=/x/..:/y:ro" } },
+	  "SANDBOX_MOUNTS",
+	  "NAME=/HOST:/PATH:ro" },
+	{ "a passed variable that is none",
+	  { .env = { "SANDBOX_PASS_ENV=A,B-C" } },
+	  "SANDBOX_PASS_ENV",
+	  "not \"B-C\"" },
+	{ "the admin token as a passed variable",
+	  { .env = { "SANDBOX_PASS_ENV=SANDBOX_ADMIN_TOKEN" } },
+	  "SANDBOX_PASS_ENV",
+	  "secrets" },
+	{ "the default session's token as a passed variable",
+	  { .env = { "SANDBOX_PASS_ENV=A,SANDBOX_TOKEN" } },
+	  "SANDBOX_PASS_ENV",
+	  "secrets" },
+	{ "a token's file as a passed variable",
+	  { .env = { "SANDBOX_PASS_ENV=SANDBOX_TOKEN_FILE" } },
+	  "SANDBOX_PASS_ENV",
+	  "secrets" },
+	{ "a user without a project's folder",
+	  { .env = { "ATLAS_SANDBOX_UID=1000" } },
+	  "ATLAS_SANDBOX_UID",
+	  "ATLAS_PROJECT_DIR" },
+	{ "root as the user",
+	  { .env = { "ATLAS_PROJECT_DIR=/srv", "ATLAS_SANDBOX_GID=0" } },
+	  "ATLAS_SANDBOX_GID",
+	  "number from 1" },
 	{ "one token for both",
 	  { .env = { "SANDBOX_TOKEN=" TOKEN, "SANDBOX_ADMIN_TOKEN=" TOKEN } },
 	  "SANDBOX_TOKEN",
@@ -492,12 +551,27 @@ static void action_test(void **state)
 	settings_clear(&s);
 }
 
+static void passed_variables(void **state)
+{
+	(void)state;
+	clearenv();
+	setenv("KUBECONFIG", "/k", 1);
+	setenv("SANDBOX_ADMIN_TOKEN", TOKEN, 1);
+	setenv("SANDBOX_TOKEN_FILE", "/x", 1);
+	assert_string_equal(settings_pass_env("KUBECONFIG"), "/k");
+	assert_null(settings_pass_env("NOT_SET"));
+	assert_null(settings_pass_env("SANDBOX_ADMIN_TOKEN"));
+	assert_null(settings_pass_env("SANDBOX_TOKEN_FILE"));
+	clearenv();
+}
+
 int main(void)
 {
 	struct rows r = { 0 };
 	ROWS(&r, taken_test, taken);
 	ROWS(&r, refused_test, refused);
 	ROWS(&r, secret_test, secrets);
+	rows_one(&r, "variables are passed on, Berth's secrets never", passed_variables);
 	rows_one(&r, "a configuration file that others may read holds no secret", open_file_with_a_secret);
 	rows_one(&r, "the table: keys, variables and places are its rows' own", table_is_sound);
 	rows_one(&r, "the help names every flag and variable", help_names_every_flag);
