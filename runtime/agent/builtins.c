@@ -16,6 +16,8 @@ struct builtin {
 
 /* clang-format off */
 static const struct builtin BUILTINS[] = {
+	{ "delete", 2, BUILTIN_PATHS_MAX + 1, file_delete_run },
+	{ "list",   3, 3,                 file_list_run },
 	{ "mkdir",  1, 1,                 file_mkdir_run },
 	{ "read",   3, 3,                 file_read_run },
 	{ "stat",   1, BUILTIN_PATHS_MAX, file_stat_run },

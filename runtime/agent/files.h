@@ -6,6 +6,8 @@
 #ifndef BERTH_AGENT_FILES_H
 #define BERTH_AGENT_FILES_H
 
+int file_delete_run(int argc, char **argv);
+int file_list_run(int argc, char **argv);
 int file_mkdir_run(int argc, char **argv);
 int file_read_run(int argc, char **argv);
 int file_stat_run(int argc, char **argv);

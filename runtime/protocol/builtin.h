@@ -24,11 +24,17 @@
  *   write   PATH MODE WANT      content  ENTRY of the new file. MODE: octal, for a file that is new; "" is 644.
  *                                        WANT: "" any, "new" only if there is none (EEXIST), "old" only if there
  *                                        is one (ESTALE), else a tag that the file must have (ESTALE)
- *   list    PATH RECURSIVE MAX  -        ENTRYs in byte order of their paths, at most MAX, then DONE
+ *   list    PATH RECURSIVE MAX  -        ENTRYs of what is in the folder in byte order of their paths, the first
+ *                                        MAX, then DONE. What is no folder: its own ENTRY. RECURSIVE leaves out
+ *                                        folders named .git and node_modules, with all in them; `refused` is how
+ *                                        many folders could not be read, and names too long for a path. When it
+ *                                        could not begin, there is no ENTRY and DONE has an errno
  *   stat    PATH...             -        an ENTRY for each, in order
  *   mkdir   PATH                -        an ENTRY; parents are made; a folder that is there is fine
  *   move    FROM TO             -        an ENTRY of TO
- *   delete  RECURSIVE PATH...   -        an ENTRY for each, in order
+ *   delete  RECURSIVE PATH...   -        an ENTRY for each, in order. EPERM: /, the writable places of a
+ *                                        sandbox, HOME and the spec's cwd; EBUSY: a mount point. A symlink
+ *                                        itself goes; a failure leaves what was not removed yet
  *   ports   PID...              -        an ENTRY for each TCP port on which the job of that leader listens:
  *                                        `pid` and `size` (the port)
  *   pack    PATH FORMAT         -        ENTRY of the folder, then the archive; what was left out on stderr

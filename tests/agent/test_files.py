@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from berthproto import (BLOCK, JOB_STDIN, JOB_WINDOW, LINK_WINDOW, PAYLOAD_MAX, RING, STDIN, STDOUT, field, records,
+from berthproto import (BLOCK, JOB_STDIN, JOB_WINDOW, LINK_WINDOW, PAYLOAD_MAX, STDIN, STDOUT, field, records,
                         wait_for)
 
 PYTHON = "/usr/bin/python3"
@@ -202,7 +202,8 @@ def test_a_file_without_a_size_is_read_to_its_end(link, path):
 
 
 def test_a_file_that_grows_is_read_to_the_size_it_had(link, place):
-    job = link.start(script="while :; do head -c 100000 /dev/zero >>f; echo; done", cwd=place, keep=RING, tail=1000)
+    job = link.start(script="head -c 9 /dev/zero >f; echo; while :; do head -c 100000 /dev/zero >>f; done", cwd=place,
+                     keep=BLOCK)
     link.wait("DATA", job)
     entry, content = read(link, place + "/f")
     assert entry["SIZE"] > 0 and len(content) == entry["SIZE"]
@@ -392,3 +393,235 @@ def test_mkdir_says_what_is_in_its_way(link, place, path, sys):
     link.sh("touch f; ln -s gone l; mkdir d; ln -s d ok", cwd=place)
     (entry,), _, _ = builtin(link, "mkdir", path, cwd=place)
     assert entry["ERRNO"] == sys
+
+
+# ---- list ----
+
+def list_(link, path, recursive=False, most=1000, cwd="/tmp", **kw):
+    entries, done, rest = builtin(link, "list", path, str(int(recursive)), str(most), cwd=cwd, **kw)
+    assert done is not None and rest == b""
+    return entries, done
+
+
+def paths(entries):
+    return [e["PATH"] for e in entries]
+
+
+TREE = "mkdir -p a/b/c e .git/x a/node_modules/y 'a.d' a-d; touch a/b/c/f a/z a.txt 'a!' z a.d/f a/node_modules/y/f; " \
+       "ln -s a link; mkfifo fifo; printf 12345 >e/five"
+
+
+def test_list_tells_what_is_in_a_folder(link, place):
+    link.sh(TREE, cwd=place)
+    entries, done = list_(link, place)
+    assert paths(entries) == [f"{place}/{n}".encode() for n in (".git", "a", "a!", "a-d", "a.d", "a.txt", "e", "fifo",
+                                                                "link", "z")]
+    kinds = {e["PATH"].rpartition(b"/")[2]: e["TYPE"] for e in entries}
+    assert (kinds[b"a"], kinds[b"fifo"], kinds[b"link"], kinds[b"z"]) == ("dir", "fifo", "symlink", "file")
+    assert [e["TARGET"] for e in entries if "TARGET" in e] == [b"a"]
+    assert (done["ENTRIES"], done.get("TRUNCATED", 0), done.get("ERRNO", 0)) == (10, 0, 0)
+
+
+def test_list_goes_down_in_byte_order_and_skips_git_and_node_modules(link, place):
+    link.sh(TREE, cwd=place)
+    entries, done = list_(link, ".", True, cwd=place)
+    want = link.sh("find . -mindepth 1 '(' -name .git -o -name node_modules ')' -prune -o -print | LC_ALL=C sort",
+                   cwd=place).stdout.split(b"\n")[:-1]
+    assert paths(entries) == want and b"./e/five" in want and done["BYTES"] == 5
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+@pytest.mark.parametrize("most", [1, 2, 7, 9, 10, 11, 16, 17, 100])
+def test_list_of_at_most_so_many_is_the_beginning_of_the_whole(link, place, recursive, most):
+    link.sh(TREE, cwd=place)
+    whole, _ = list_(link, place, recursive)
+    part, done = list_(link, place, recursive, most)
+    assert part == whole[:most] and done["ENTRIES"] == len(part)
+    assert bool(done.get("TRUNCATED")) == (most < len(whole))
+
+
+def test_list_of_a_random_tree_is_in_byte_order_and_whole(link, place):
+    r = link.run(argv=[PYTHON, "-c", r"""
+import os, random
+random.seed(5)
+folders = [b'.']
+for i in range(2000):
+    at = random.choice(folders)
+    name = bytes(random.choice(b'ab!.-/0\xff\n'.replace(b'/', b'')) for _ in range(random.randint(1, 4)))
+    path = at + b'/' + name
+    if name in (b'.', b'..') or os.path.lexists(path):
+        continue
+    if random.random() < 0.3:
+        os.mkdir(path)
+        folders.append(path)
+    else:
+        open(path, 'w').close()
+all = sorted(os.path.join(d, n) for d, ds, fs in os.walk(b'.') for n in ds + fs)
+os.write(1, b'\0'.join(all))
+"""], cwd=place, keep=BLOCK)
+    want = r.stdout.split(b"\0")
+    assert len(want) > 1000
+    for most in (len(want) + 1, len(want), 500, 33):
+        entries, done = list_(link, ".", True, most, cwd=place)
+        assert paths(entries) == want[:most] and bool(done.get("TRUNCATED")) == (most < len(want))
+
+
+@pytest.mark.parametrize("make, kind", [("touch x", "file"), ("mkfifo x", "fifo"), ("ln -s gone x", "symlink"),
+                                        ("touch f; ln -s f x", "symlink"), ("ln -s x x", "")])
+def test_list_of_what_is_no_folder_is_its_own_entry(link, place, make, kind):
+    link.sh(make, cwd=place)
+    entries, done = list_(link, "x", cwd=place)
+    assert [e["TYPE"] for e in entries] == ([kind] if kind else [])
+    assert done.get("ERRNO", 0) == (0 if kind else errno.ELOOP)
+
+
+@pytest.mark.parametrize("path, most, sys", [
+    ("gone", 10, errno.ENOENT), ("f/x", 10, errno.ENOTDIR), ("shut", 10, errno.EACCES), (".", 0, errno.EINVAL),
+    (".", 100001, errno.EINVAL), (".", "x", errno.EINVAL), ("y" * 256, 10, errno.ENAMETOOLONG),
+])
+def test_list_says_why_it_cannot(link, place, path, most, sys):
+    link.sh("touch f; mkdir -m 0 shut", cwd=place)
+    entries, done = list_(link, path, False, most, cwd=place)
+    assert (entries, done["ERRNO"]) == ([], sys)
+
+
+def test_list_of_a_link_to_a_folder_tells_what_is_in_it_but_goes_through_no_other(link, place):
+    link.sh("mkdir d; touch d/f; ln -s d l; ln -s .. d/up; ln -s /etc d/etc", cwd=place)
+    entries, _ = list_(link, "l", True, cwd=place)
+    assert paths(entries) == [b"l/etc", b"l/f", b"l/up"]
+
+
+def test_list_counts_what_it_could_not_read(link, place):
+    link.sh("mkdir a b; touch a/x b/x; chmod 0 a", cwd=place)
+    entries, done = list_(link, ".", True, cwd=place)
+    assert paths(entries) == [b"./a", b"./b", b"./b/x"] and done["REFUSED"] == 1
+
+
+def test_list_of_a_tree_deeper_than_a_path_can_be(link, place):
+    link.run(argv=[PYTHON, "-c", "import os\nfor i in range(3000):\n os.mkdir('dd')\n os.chdir('dd')"], cwd=place)
+    entries, done = list_(link, ".", True, 100000, cwd=place)
+    assert len(entries) == 4094 // 3 and max(map(len, paths(entries))) < 4096 and done["REFUSED"] == 1
+    (entry,), _, _ = builtin(link, "delete", "1", "dd", cwd=place)
+    assert entry["ERRNO"] == 0 and names(link, place) == []
+
+
+def test_list_of_many_files_is_bounded_in_memory(link, place):
+    job = link.start(script=f"{PYTHON} -c 'for i in range(100000): open(\"%06d\" % i, \"w\").close()'", cwd=place)
+    assert link.finish(job, 60).code == 0
+    r = link.run(builtin="list", argv=[place, "1", "100000"], cwd="/", env=[], keep=BLOCK)
+    entries, done, _ = said(r)
+    assert len(entries) == done["ENTRIES"] == 100000 and not done.get("TRUNCATED")
+    assert r.exit["PEAK_BYTES"] < 32 << 20
+    r = link.run(builtin="list", argv=[place, "1", "1000"], cwd="/", env=[], keep=BLOCK)
+    entries, done, _ = said(r)
+    assert paths(entries) == [f"{place}/{i:06}".encode() for i in range(1000)] and done["TRUNCATED"] == 1
+    assert r.exit["PEAK_BYTES"] < 8 << 20
+    r = link.run(builtin="delete", argv=["1", place], cwd="/", env=[], keep=BLOCK, timeout=60)
+    assert said(r)[0][0]["ERRNO"] == 0 and r.exit["PEAK_BYTES"] < 8 << 20
+
+
+def test_delete_while_it_is_listed(link, place):
+    link.sh("for i in $(seq 50); do mkdir d$i; touch d$i/f$i; done", cwd=place)
+    job = link.start(builtin="delete", argv=["1"] + [f"d{i}" for i in range(1, 51)], cwd=place, env=[])
+    for _ in range(20):
+        entries, done = list_(link, ".", True, cwd=place)
+        assert done.get("ERRNO", 0) == 0 and paths(entries) == sorted(paths(entries))
+    assert all(e["ERRNO"] == 0 for e in said(link.finish(job))[0])
+
+
+# ---- delete ----
+
+def delete(link, *paths_, recursive=True, cwd="/tmp", **kw):
+    entries, _, _ = builtin(link, "delete", str(int(recursive)), *paths_, cwd=cwd, **kw)
+    assert [e["PATH"] for e in entries] == [p if isinstance(p, bytes) else p.encode() for p in paths_]
+    return [e["ERRNO"] for e in entries]
+
+
+def test_delete_tells_each_path(link, place):
+    link.sh("mkdir -p full/x empty; touch f full/f full/x/f; ln -s full link; ln -s gone dead; mkfifo p", cwd=place)
+    assert delete(link, "f", "full", "empty", "gone", "dead", "p", "f/x", recursive=False, cwd=place) == [
+        0, errno.ENOTEMPTY, 0, errno.ENOENT, 0, 0, errno.ENOENT]
+    assert delete(link, "link", "full/", cwd=place) == [0, 0]
+    assert names(link, place) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("make", ["touch", "mkdir"])
+def test_delete_takes_any_name(link, place, name, make):
+    link.run(argv=[make, "--", name], cwd=place)
+    assert delete(link, name, cwd=place) == [0] and names(link, place) == []
+
+
+def test_delete_never_goes_through_a_symlink(link, place):
+    link.sh("mkdir out in; touch out/f; ln -s ../out in/l; ln -s out top", cwd=place)
+    assert delete(link, "top/", cwd=place) == [errno.ENOTDIR]
+    assert delete(link, "in", "top", cwd=place) == [0, 0]
+    assert link.sh("ls -A . out | xargs", cwd=place).stdout == b".: out out: f\n"
+
+
+KEPT = ["/", "//", "/.", "/..", "/tmp", "/tmp/", "/tmp/.", "//tmp/../tmp", "/tmp/{}/..", "/proc/self/root/tmp", ".",
+        "./", "sub/..", "../{}", "{abs}", "{abs}/home", "{abs}/home/", "{abs}/l", "{abs}/home/.", "/proc/self/cwd"]
+
+
+@pytest.mark.parametrize("path", KEPT)
+@pytest.mark.parametrize("recursive", [False, True])
+def test_delete_refuses_the_places_whatever_path_leads_there(link, place, path, recursive):
+    link.sh("mkdir -p sub home; touch f sub/f home/f; ln -s home l", cwd=place)
+    path = path.format(place.rpartition("/")[2], abs=place)
+    before = link.sh("find | sort", cwd=place).stdout
+    assert delete(link, path, recursive=recursive, cwd=place, env=[f"HOME={place}/l"]) == [errno.EPERM]
+    assert link.sh("find | sort", cwd=place).stdout == before
+
+
+def test_delete_of_a_folder_around_a_place_leaves_it(link, place):
+    link.sh("mkdir -p a/home; touch a/home/f", cwd=place)
+    assert delete(link, "a", cwd=place, env=[f"HOME={place}/a/home"]) == [errno.EPERM]
+    assert link.sh("ls a/home", cwd=place).stdout == b"f\n"
+
+
+def test_delete_stops_at_a_mount(link, shared, place):
+    link.sh("mkdir -p a/disk a/bind src; touch src/f", cwd=place)
+    in_mounts_of(shared, "sh", "-c", f"mount -t tmpfs -o mode=1777 tmpfs {place}/a/disk; touch {place}/a/disk/f; "
+                                     f"mount --bind {place}/src {place}/a/bind")
+    try:
+        for path in ("a/disk", "a/bind", "a"):
+            assert delete(link, path, cwd=place) == [errno.EBUSY]
+            assert delete(link, path, cwd=place, recursive=False)[0] in (errno.EBUSY, errno.ENOTEMPTY)
+        assert link.sh("ls src a/disk | xargs", cwd=place).stdout == b"a/disk: f src: f\n"
+    finally:
+        in_mounts_of(shared, "umount", f"{place}/a/disk", f"{place}/a/bind")
+
+
+def test_delete_says_which_name_it_could_not_delete(link, place):
+    link.sh("mkdir -p a/b/c; touch a/b/c/f; chmod 555 a/b/c", cwd=place)
+    (entry,), _, _ = builtin(link, "delete", "1", "a", cwd=place)
+    assert entry["ERRNO"] == errno.EACCES and entry["DETAIL"] == b"could not delete f"
+
+
+def test_delete_under_attack_never_leads_outside(link, place):
+    """A job swaps folders in the tree with symlinks to one outside, as fast as it can."""
+    link.sh("mkdir outside; touch outside/precious", cwd=place)
+    swapper = link.start(argv=[PYTHON, "-c", r"""
+import os
+print('ready', flush=True)
+n = 0
+while True:
+    n += 1
+    try:
+        os.makedirs('tree/a/b', exist_ok=True)
+        open('tree/a/b/f', 'w').close()
+        os.symlink(os.path.abspath('outside'), 'tree/l%d' % n)
+        os.rename('tree/a', 'tree/x')
+        os.rename('tree/l%d' % n, 'tree/a')
+        os.unlink('tree/a')
+        os.rename('tree/x', 'tree/a')
+    except OSError:
+        pass
+"""], cwd=place, keep=BLOCK)
+    link.wait("DATA", swapper)
+    for _ in range(200):
+        assert delete(link, "tree", cwd=place)[0] in (0, errno.ENOENT, errno.ENOTEMPTY, errno.ESTALE)
+    link.send("CANCEL", job=swapper, payload=field("GRACE_MS", 0))
+    link.finish(swapper)
+    assert names(link, f"{place}/outside") == ["precious"]
+    assert delete(link, "tree", cwd=place)[0] in (0, errno.ENOENT) and names(link, place) == ["outside"]
