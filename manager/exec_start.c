@@ -161,6 +161,7 @@ static int send_start(struct exec *x, const struct exec_request *rq, struct chan
 	exec_env_free(env);
 	if (r == 0) {
 		pthread_mutex_lock(&x->lock);
+		x->agent = channel_get_agent(c);
 		x->job_number = job_get_id(x->job);
 		pthread_mutex_unlock(&x->lock);
 	}

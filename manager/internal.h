@@ -103,6 +103,7 @@ struct exec {
 	pthread_cond_t changed;
 	enum exec_owner owner;
 	uint32_t job_number;    /* the agent's; 0 before it was sent */
+	uint64_t agent;         /* channel_get_agent() of the link it was sent over; 0: an earlier berthd's */
 	int cancel_grace_ms;    /* -1: not cancelled; told again after an attach */
 	struct channel *resume; /* a link over which the collector shall attach again; a reference */
 	struct channel_job_info resume_info;
