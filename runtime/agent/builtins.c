@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/agent/files.h"
+#include "runtime/agent/ports.h"
 #include "runtime/protocol/builtin.h"
 
 struct builtin {
@@ -17,11 +18,13 @@ struct builtin {
 /* clang-format off */
 static const struct builtin BUILTINS[] = {
 	{ "delete", 2, BUILTIN_PATHS_MAX + 1, file_delete_run },
-	{ "list",   3, 3,                 file_list_run },
-	{ "mkdir",  1, 1,                 file_mkdir_run },
-	{ "read",   3, 3,                 file_read_run },
-	{ "stat",   1, BUILTIN_PATHS_MAX, file_stat_run },
-	{ "write",  3, 3,                 file_write_run },
+	{ "list",   3, 3,                     file_list_run },
+	{ "mkdir",  1, 1,                     file_mkdir_run },
+	{ "move",   2, 2,                     file_move_run },
+	{ "ports",  1, PROTO_JOBS_MAX,        ports_run },
+	{ "read",   3, 3,                     file_read_run },
+	{ "stat",   1, BUILTIN_PATHS_MAX,     file_stat_run },
+	{ "write",  3, 3,                     file_write_run },
 };
 /* clang-format on */
 

@@ -107,7 +107,7 @@ int dirs_leave(struct dirs *d)
 	return rc;
 }
 
-struct dirs_level *dirs_last(struct dirs *d)
+struct dirs_level *dirs_last(const struct dirs *d)
 {
 	return &d->all[d->count - 1];
 }
@@ -153,6 +153,18 @@ bool dirs_is_folder(struct dirs *d, const struct dirent64 *e)
 	if (e->d_type != DT_UNKNOWN)
 		return e->d_type == DT_DIR;
 	return fstatat(dirs_last(d)->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* A bind mount of the same file system has the same device: only statx(2) tells it, since Linux 5.8. */
+bool dirs_is_mount(const struct dirs *d)
+{
+	const struct dirs_level *last = dirs_last(d);
+	struct statx s;
+
+	if (d->count > 1 && last->dev != d->all[d->count - 2].dev)
+		return true;
+	return statx(last->fd, "", AT_EMPTY_PATH, STATX_TYPE, &s) == 0 &&
+	       (s.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 }
 
 void dirs_clear(struct dirs *d)

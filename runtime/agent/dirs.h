@@ -46,7 +46,7 @@ int dirs_enter(struct dirs *d, const char *name);
 int dirs_leave(struct dirs *d);
 
 /* The level that is read, which there must be. Valid until the next call. */
-struct dirs_level *dirs_last(struct dirs *d);
+struct dirs_level *dirs_last(const struct dirs *d);
 
 /*
  * The next entry of the last level, "." and ".." left out. Valid until the next call. NULL at the end, with
@@ -56,6 +56,9 @@ const struct dirent64 *dirs_next(struct dirs *d);
 
 /* Is the entry a folder? Asks the file system where the folder does not say. */
 bool dirs_is_folder(struct dirs *d, const struct dirent64 *e);
+
+/* Is the last level mounted on the one above? */
+bool dirs_is_mount(const struct dirs *d);
 
 void dirs_clear(struct dirs *d);
 

@@ -27,24 +27,13 @@ static int refuse_nameless(struct removal *r, const struct place *p)
 static int delete (struct removal *r, const char *path)
 {
 	_cleanup_place_ struct place p = { .dir = -1 };
-	struct stat st;
 
 	r->why = NULL;
 	r->where[0] = '\0';
-	if (place_find_folder(&p, path) < 0)
+	if (place_find_name(&p, path) < 0)
 		return -1;
-	if (!place_is_whole(&p)) {
-		errno = ENOENT;
-		return -1;
-	}
 	if (!place_has_name(&p))
 		return refuse_nameless(r, &p);
-	/* a slash at the end asks for a folder, and would have a symlink followed */
-	if (path[strlen(path) - 1] == '/' && fstatat(p.dir, p.rest, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    !S_ISDIR(st.st_mode)) {
-		errno = ENOTDIR;
-		return -1;
-	}
 	return removal_run(r, p.dir, p.rest);
 }
 

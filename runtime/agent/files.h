@@ -9,6 +9,7 @@
 int file_delete_run(int argc, char **argv);
 int file_list_run(int argc, char **argv);
 int file_mkdir_run(int argc, char **argv);
+int file_move_run(int argc, char **argv);
 int file_read_run(int argc, char **argv);
 int file_stat_run(int argc, char **argv);
 int file_write_run(int argc, char **argv);

@@ -134,3 +134,22 @@ bool place_has_name(const struct place *p)
 
 	return *name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
+
+int place_find_name(struct place *p, const char *path)
+{
+	struct stat st;
+
+	if (place_find_folder(p, path) < 0)
+		return -1;
+	if (!place_is_whole(p)) {
+		errno = ENOENT;
+		return -1;
+	}
+	/* the kernel would follow a symlink with a slash behind it (path_resolution(7)) */
+	if (path[strlen(path) - 1] == '/' && fstatat(p->dir, p->rest, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    !S_ISDIR(st.st_mode)) {
+		errno = ENOTDIR;
+		return -1;
+	}
+	return 0;
+}

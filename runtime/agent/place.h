@@ -41,6 +41,12 @@ int place_make(struct place *p);
 /* Is it a name that a file can have: not empty, not "." or ".."? */
 bool place_has_name(const struct place *p);
 
+/*
+ * Finds what an operation on names shall work on: slashes at the end do not count, but then it must be no
+ * file or symlink (ENOTDIR); all folders must be there (ENOENT). 0 or -1; place_has_name() is not asked.
+ */
+int place_find_name(struct place *p, const char *path);
+
 /* Closes it; it may be all 0 but dir, which is then -1. */
 void place_clear(struct place *p);
 

@@ -3,10 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/stat.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/agent/dirs.h"
@@ -60,34 +57,22 @@ static int refuse(struct removal *r, int sys, const char *why)
 	return -1;
 }
 
-/* A bind mount of the same file system has the same device: only statx(2) tells it, since Linux 5.8. */
-static bool is_mount_root(int fd)
-{
-	struct statx s;
-
-	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &s) < 0)
-		return false;
-	return s.stx_attributes & STATX_ATTR_MOUNT_ROOT;
-}
-
-/* May the folder that was opened last be emptied? `dev` is that of the folder above. */
-static int judge(struct removal *r, struct dirs *d, dev_t dev)
+/* May the folder that was opened last be emptied? */
+static int judge(struct removal *r, struct dirs *d)
 {
 	const struct dirs_level *last = dirs_last(d);
 	struct stat st = { .st_dev = last->dev, .st_ino = last->ino };
 
 	if (r->kept && removal_is_kept(r->kept, &st))
 		return refuse(r, EPERM, "it is never deleted");
-	if (last->dev != dev || is_mount_root(last->fd))
+	if (dirs_is_mount(d))
 		return refuse(r, EBUSY, "it is a mount point");
 	return 0;
 }
 
 static int enter(struct removal *r, struct dirs *d, const char *name)
 {
-	dev_t dev = dirs_last(d)->dev;
-
-	return dirs_enter(d, name) < 0 ? -1 : judge(r, d, dev);
+	return dirs_enter(d, name) < 0 ? -1 : judge(r, d);
 }
 
 /* One entry of the last level. */

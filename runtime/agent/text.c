@@ -8,6 +8,8 @@ static unsigned digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return (unsigned)(c - '0');
+	if (c >= 'A' && c <= 'F')
+		return (unsigned)(c - 'A') + 10;
 	return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : UINT8_MAX;
 }
 

@@ -31,7 +31,9 @@
  *                                        could not begin, there is no ENTRY and DONE has an errno
  *   stat    PATH...             -        an ENTRY for each, in order
  *   mkdir   PATH                -        an ENTRY; parents are made; a folder that is there is fine
- *   move    FROM TO             -        an ENTRY of TO
+ *   move    FROM TO             -        an ENTRY of TO. As rename(2): a folder TO is not moved into; across file
+ *                                        systems by a copy that gets its name when it is whole. What `delete`
+ *                                        never deletes is never moved
  *   delete  RECURSIVE PATH...   -        an ENTRY for each, in order. EPERM: /, the writable places of a
  *                                        sandbox, HOME and the spec's cwd; EBUSY: a mount point. A symlink
  *                                        itself goes; a failure leaves what was not removed yet

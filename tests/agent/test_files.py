@@ -77,13 +77,21 @@ def in_mounts_of(sandbox, *argv):
     subprocess.run(["nsenter", "-t", str(sandbox.pid), "-m", "-p", *argv], check=True, timeout=20)
 
 
+def disk(sandbox, path, options):
+    in_mounts_of(sandbox, "sh", "-c", f"mkdir {path}; mount -t tmpfs -o mode=1777,{options} tmpfs {path}")
+    yield path
+    in_mounts_of(sandbox, "umount", "-l", path)
+
+
 @pytest.fixture
 def small_disk(shared, place):
     """A file system of 1 MiB and 64 inodes in the place."""
-    path = place + "/disk"
-    in_mounts_of(shared, "sh", "-c", f"mkdir {path}; mount -t tmpfs -o mode=1777,size=1m,nr_inodes=64 tmpfs {path}")
-    yield path
-    in_mounts_of(shared, "umount", "-l", path)
+    yield from disk(shared, place + "/disk", "size=1m,nr_inodes=64")
+
+
+@pytest.fixture
+def other_disk(shared, place):
+    yield from disk(shared, place + "/other", "size=64m")
 
 
 # ---- what is common to all ----
@@ -625,3 +633,161 @@ while True:
     link.finish(swapper)
     assert names(link, f"{place}/outside") == ["precious"]
     assert delete(link, "tree", cwd=place)[0] in (0, errno.ENOENT) and names(link, place) == ["outside"]
+
+
+# ---- move ----
+
+def move(link, from_, to, cwd="/tmp", **kw):
+    (entry,), done, rest = builtin(link, "move", from_, to, cwd=cwd, **kw)
+    assert done is None and rest == b"" and entry["PATH"] == (to if isinstance(to, bytes) else to.encode())
+    return entry
+
+
+MOVES = [
+    # what is there, from, to, errno, what is there then
+    ("echo x >f", "f", "g", 0, "g x"), ("echo x >f; echo y >g", "f", "g", 0, "g x"), ("mkdir -p d/e", "d", "x/", 0, "x/e"),
+    ("mkdir -p d/e x", "d", "x", 0, "x/e"), ("mkdir -p d/e x/y", "d", "x", errno.ENOTEMPTY, "d/e x/y"),
+    ("mkdir d; echo x >f", "f", "d", errno.EISDIR, "d f x"), ("mkdir d; echo x >f", "d", "f", errno.ENOTDIR, "d f x"),
+    ("echo x >f", "f", "f", 0, "f x"), ("echo x >f", "f", "./f", 0, "f x"), ("mkdir d", "d", "d/", 0, "d"),
+    ("mkdir d", "d", "d/e", errno.EINVAL, "d"), ("echo x >f; ln f g", "f", "g", 0, "g x"),
+    ("echo x >f; ln -s f l", "l", "m", 0, "f m x"), ("mkdir d; ln -s d l", "l/", "m", errno.ENOTDIR, "d l"),
+    ("mkdir d; ln -s d l; echo x >f", "f", "l", 0, "d l x"), ("true", "f", "g", errno.ENOENT, ""),
+    ("echo x >f", "f", "no/g", errno.ENOENT, "f x"), ("echo x >f", "f", "f/g", errno.ENOTDIR, "f x"),
+    ("echo x >f", "f", "g/", errno.ENOTDIR, "f x"), ("echo x >f", "f", "y" * 256, errno.ENAMETOOLONG, "f x"),
+    ("ln -s no l", "l", "m", 0, "m"), ("mkfifo p", "p", "q", 0, "q"), ("mkdir d", "d/.", "x", errno.EINVAL, "d"),
+    ("mkdir d", ".", "x", errno.EPERM, "d"), ("mkdir d", "d", "..", errno.EPERM, "d"), ("mkdir d", "/", "x", errno.EPERM, "d"),
+]
+
+
+@pytest.mark.parametrize("make, from_, to, sys, then", MOVES)
+def test_move_is_a_rename(link, place, make, from_, to, sys, then):
+    link.sh(make, cwd=place)
+    assert move(link, from_, to, cwd=place)["ERRNO"] == sys
+    r = link.sh("find . -mindepth 1 ! '(' -type d ! -empty ')' -printf '%P ' -type f -exec cat {} ';' | xargs -n1 | sort | xargs",
+                cwd=place)
+    assert sorted(r.stdout.decode().split()) == sorted(then.split())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_move_takes_any_name(link, place, other_disk, name):
+    link.run(argv=["touch", "--", name], cwd=place)
+    assert move(link, name, b"other/" + name, cwd=place)["ERRNO"] == 0
+    assert move(link, b"other/" + name, name + b"2" if len(name) < 255 else b"2", cwd=place)["ERRNO"] == 0
+    assert names(link, other_disk) == []
+
+
+HERE_AND_THERE = "cd %s; find . -printf '%%P %%y %%m %%l %%T@ %%s\\n' | grep -v '^ ' | sort; find . -type f -exec sha256sum {} + | sort"
+
+
+def test_move_to_another_file_system_takes_all_along(link, place, other_disk):
+    link.sh("mkdir -p tree/a/b tree/ro; head -c 3000000 /dev/urandom >tree/a/f; echo x >tree/ro/g; ln -s no/where tree/l; "
+            "mkfifo tree/p; chmod 751 tree/a/f; chmod 555 tree/ro; touch -hd @123456789.123456789 tree/a/f tree/a/b tree/l; "
+            "mkdir tree/$(printf 'n%.0s' $(seq 255)); chmod u+w tree/ro", cwd=place)
+    before = link.sh(HERE_AND_THERE % "tree", cwd=place).stdout
+    entry = move(link, "tree", "other/new", cwd=place)
+    assert (entry["ERRNO"], entry["TYPE"]) == (0, "dir")
+    assert link.sh(HERE_AND_THERE % "other/new", cwd=place).stdout == before
+    assert names(link, place) == ["other"] and names(link, other_disk) == ["new"]
+
+
+@pytest.mark.parametrize("make, from_, to, sys", [
+    ("echo x >f; echo y >other/f", "f", "other/f", 0), ("mkdir d other/d", "d", "other/d", 0),
+    ("mkdir -p d other/d/x", "d", "other/d", errno.ENOTEMPTY), ("mkdir d; echo x >other/d", "d", "other/d", errno.ENOTDIR),
+    ("echo x >d; mkdir other/d", "d", "other/d", errno.EISDIR), ("ln -s no l", "l", "other/l", 0),
+    ("mkdir s; touch s/f; chmod 555 s", "s/f", "other/f", errno.EACCES), ("mkdir d; touch d/x; chmod 0 d/x", "d", "other/d", errno.EACCES),
+])
+def test_move_to_another_file_system_is_a_rename_in_its_outcome(link, place, other_disk, make, from_, to, sys):
+    link.sh(make, cwd=place)
+    before = link.sh("find | sort; cat f", cwd=place).stdout
+    assert move(link, from_, to, cwd=place)["ERRNO"] == sys
+    after = link.sh("find | sort; cat f", cwd=place).stdout
+    assert (after == before) == (sys != 0) and b".berth-" not in after
+
+
+def test_move_to_a_full_file_system_leaves_the_original(link, place, small_disk):
+    link.sh("mkdir d; echo x >d/a; head -c 3000000 /dev/zero >d/f", cwd=place)
+    assert move(link, "d", "disk/d", cwd=place)["ERRNO"] == errno.ENOSPC
+    assert names(link, small_disk) == [] and names(link, f"{place}/d") == ["a", "f"]
+
+
+def test_move_of_a_folder_into_itself_through_another_mount(link, shared, place):
+    link.sh("mkdir -p d/e bind", cwd=place)
+    in_mounts_of(shared, "mount", "--bind", f"{place}/d/e", f"{place}/bind")
+    try:
+        entry = move(link, "d", "bind/x", cwd=place)
+        assert entry["ERRNO"] == errno.EINVAL
+        assert link.sh("find d", cwd=place).stdout == b"d\nd/e\n"
+        assert move(link, "bind", "x", cwd=place)["ERRNO"] in (errno.EBUSY, errno.EXDEV)
+    finally:
+        in_mounts_of(shared, "umount", f"{place}/bind")
+
+
+def test_a_move_that_is_cancelled_leaves_the_original_and_nothing_else(link, place, other_disk):
+    link.sh("mkdir d; for i in $(seq 3000); do echo x >d/$i; done; head -c 50000000 /dev/zero >d/big", cwd=place)
+    job = link.start(builtin="move", argv=["d", "other/d"], cwd=place, env=[])
+    link.wait("STARTED", job)
+    link.send("CANCEL", job=job, payload=field("GRACE_MS", 10000))
+    r = link.finish(job)
+    there, here = names(link, other_disk), names(link, f"{place}/d")
+    if r.reason == "cancelled":
+        assert there == [] and len(here) == 3001
+    link.send("FORGET", job=job)
+
+
+def test_move_of_a_tree_deeper_than_a_path_can_be(link, place, other_disk):
+    link.run(argv=[PYTHON, "-c", "import os\nfor i in range(3000):\n os.mkdir('dd')\n os.chdir('dd')"], cwd=place)
+    assert move(link, "dd", "other/dd", cwd=place)["ERRNO"] == 0
+    assert delete(link, "other/dd", cwd=place) == [0]
+
+
+# ---- ports ----
+
+LISTEN = r"""
+import os, socket, sys
+keep = []
+for family, address, port in ((socket.AF_INET, '127.0.0.1', 8080), (socket.AF_INET6, '::', 9090),
+                              (socket.AF_INET, '0.0.0.0', 65535)):
+    s = socket.socket(family)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6:
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    s.bind((address, port + OFFSET))
+    s.listen()
+    keep.append(s)
+bound = socket.socket()
+bound.bind(('127.0.0.1', 7070 + OFFSET))
+DAEMON
+print('ready', flush=True)
+import time
+time.sleep(1000)
+"""
+
+
+def ports(link, *pids):
+    entries, done, rest = builtin(link, "ports", *map(str, pids))
+    assert done is None and rest == b""
+    return [(e["PID"], e["SIZE"]) for e in entries]
+
+
+def test_ports_are_those_of_the_whole_job_and_of_no_other(link):
+    listen = {"OFFSET": "0", "DAEMON": ""}
+    daemon = {"OFFSET": "-1", "DAEMON": "if os.fork():\n    time = __import__('time'); time.sleep(1000)\n"
+                                       "os.setsid()\nif os.fork():\n    os._exit(0)\n"}
+    jobs = []
+    for names_ in (listen, daemon):
+        code = LISTEN
+        for key, value in names_.items():
+            code = code.replace(key, value)
+        jobs.append(link.start(argv=[PYTHON, "-c", code], keep=BLOCK))
+        link.wait("DATA", jobs[-1])
+    one, two = (link.results[j].pid for j in jobs)
+    other = link.start(argv=["sleep", "1000"])
+    link.wait("STARTED", other)
+    want = [(one, 8080), (one, 9090), (one, 65535)], [(two, 8079), (two, 9089), (two, 65534)]
+    assert ports(link, one) == want[0] and ports(link, two) == want[1]
+    assert sorted(ports(link, two, link.results[other].pid, one)) == sorted(want[0] + want[1])
+
+
+@pytest.mark.parametrize("pid", ["1", "0", "4000000", "x", "-1", "99999999999999999999"])
+def test_ports_of_what_is_no_job_are_none(link, pid):
+    assert ports(link, pid) == []
