@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/body.h"
+#include "api/json_line.h"
 #include "api/response.h"
 #include "base/base64.h"
 #include "base/json.h"
@@ -116,91 +117,12 @@ int exec_json_decode(const char *text, size_t len, bool stream, int64_t max_time
 	return 0;
 }
 
-/* The value moves in. */
-static int add_line(struct buf *out, json_t *value, struct err *e)
-{
-	_cleanup_json_ json_t *owned = value;
-	_cleanup_free_ char *text = json_text(owned);
-
-	return buf_add(out, text, strlen(text), e) ? -(int)e->code : buf_add(out, "\n", 1, e);
-}
-
-/*
- * Output is the one place where bytes come in bulk: written out by hand, since building a jansson value of it
- * and dumping that takes six times as long.
- */
-
-#define EVERY(byte) (0x0101010101010101u * (byte))
-
-/* None of eight bytes is a control character, a quote or a backslash: Hacker's Delight, 6-1. */
-static bool is_plain(uint64_t word)
-{
-	uint64_t quote = word ^ EVERY('"'), slash = word ^ EVERY('\\');
-	uint64_t found =
-		((word - EVERY(' ')) & ~word) | ((quote - EVERY(1)) & ~quote) | ((slash - EVERY(1)) & ~slash);
-	return !(found & EVERY(0x80));
-}
-
-static size_t plain_len(const char *text, size_t len)
-{
-	size_t n = 0;
-	for (uint64_t word; n + sizeof(word) <= len; n += sizeof(word)) {
-		memcpy(&word, text + n, sizeof(word));
-		if (!is_plain(word))
-			break;
-	}
-	while (n < len && (unsigned char)text[n] >= ' ' && text[n] != '"' && text[n] != '\\')
-		n++;
-	return n;
-}
-
-static int add_escape(struct buf *out, unsigned char c, struct err *e)
-{
-	static const char shorts[] = "\"\"\\\\\nn\tt\rr"; /* a character and its letter */
-	static const char hex[] = "0123456789ABCDEF";
-	const char full[] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
-	for (const char *s = shorts; *s; s += 2)
-		if (c == (unsigned char)s[0])
-			return buf_add(out, (const char[]){ '\\', s[1] }, 2, e);
-	return buf_add(out, full, sizeof(full), e);
-}
-
-/* UTF-8 as a JSON string. */
-static int add_text(struct buf *out, const char *text, size_t len, struct err *e)
-{
-	int r = buf_add(out, "\"", 1, e);
-	while (!r && len) {
-		size_t n = plain_len(text, len);
-		r = n ? buf_add(out, text, n, e) : add_escape(out, (unsigned char)text[n++], e);
-		text += n;
-		len -= n;
-	}
-	return r ? r : buf_add(out, "\"", 1, e);
-}
-
-/* What has nothing to escape. */
-static int add_quoted(struct buf *out, const char *text, size_t len, struct err *e)
-{
-	return buf_add(out, "\"", 1, e) || buf_add(out, text, len, e) || buf_add(out, "\"", 1, e)
-		       ? -(int)e->code
-		       : 0;
-}
-
-static int add_data(struct buf *out, const struct exec_output *piece, bool base64, struct err *e)
-{
-	if (base64) {
-		_cleanup_free_ char *text = base64_encode(piece->data, piece->len);
-		return add_quoted(out, text, strlen(text), e);
-	}
-	return add_text(out, piece->data, piece->len, e);
-}
-
 int exec_json_output_line(struct buf *out, const struct exec_output *piece, bool base64, struct err *e)
 {
 	static const char start[] = "{\"type\":\"output\",\"data\":";
 	int r = buf_add(out, start, strlen(start), e);
 	if (!r)
-		r = add_data(out, piece, base64, e);
+		r = json_line_data(out, piece->data, piece->len, base64, e);
 	if (!r && piece->stream == 2)
 		r = buf_addf(out, e, ",\"stream\":\"stderr\"");
 	if (!r && piece->dropped)
@@ -235,10 +157,11 @@ int exec_json_exit_line(struct buf *out, const json_t *reply, const uint64_t *dr
 		json_object_set_new(line, "truncated", json_boolean(*dropped > 0));
 		json_object_set_new(line, "dropped_bytes", json_integer((json_int_t)*dropped));
 	}
-	return add_line(out, line, e);
+	return json_line_add(out, line, e);
 }
 
 int exec_json_error_line(struct buf *out, const struct err *why, struct err *e)
 {
-	return add_line(out, json_pack("{s:s, s:o}", "type", "error", "error", response_error_json(why)), e);
+	return json_line_add(out, json_pack("{s:s, s:o}", "type", "error", "error", response_error_json(why)),
+			     e);
 }

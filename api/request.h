@@ -45,9 +45,9 @@ struct request {
 
 	/* filled by the dispatcher */
 	const struct route *route;
-	const char *session_id; /* from the path, NULL: none */
-	const char *exec_id;    /* likewise */
-	struct caller who;      /* actor NULL: not known (yet) */
+	const char *session_id;           /* from the path, NULL: none */
+	const char *exec_id, *process_id; /* likewise */
+	struct caller who;                /* actor NULL: not known (yet) */
 	bool is_admin;
 	struct session *session; /* owned; there whenever the route lies below a session */
 };

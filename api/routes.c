@@ -6,7 +6,7 @@
 #include "api/handle_exec.h"
 #include "api/handle_health.h"
 #include "api/handle_metrics.h"
-#include "api/handle_openapi.h"
+#include "api/handle_process.h"
 #include "api/handle_session.h"
 
 #define SESSION_BODY_MAX (1 << 20)
@@ -15,7 +15,6 @@
 static const struct route routes[] = {
 	{ "GET",    "/health",               ROUTE_OPEN,  ROUTE_BODY_NONE,     0,                handle_health_get,     "health",         { 0 } },
 	{ "GET",    "/metrics",              ROUTE_OPEN,  ROUTE_BODY_NONE,     0,                handle_metrics_get,    "metrics",        { 0 } },
-	{ "GET",    "/openapi.json",         ROUTE_OPEN,  ROUTE_BODY_NONE,     0,                handle_openapi_get,    "openapi",        { 0 } },
 	{ "GET",    "/v1/sessions",          ROUTE_ADMIN, ROUTE_BODY_NONE,     0,                handle_session_list,   "session.list",   { "state", "name", "label", "limit", "cursor" } },
 	{ "POST",   "/v1/sessions",          ROUTE_ADMIN, ROUTE_BODY_OPTIONAL, SESSION_BODY_MAX, handle_session_create, "session.create", { 0 } },
 	{ "GET",    "/v1/sessions/{session}", ROUTE_OWN,  ROUTE_BODY_NONE,     0,                handle_session_get,    "session.get",    { 0 } },
@@ -26,6 +25,12 @@ static const struct route routes[] = {
 	{ "GET",    "/execs",                ROUTE_BELOW, ROUTE_BODY_NONE,     0,                handle_exec_list,      "exec.list",      { "limit" } },
 	{ "GET",    "/execs/{exec}",         ROUTE_BELOW, ROUTE_BODY_NONE,     0,                handle_exec_get,       "exec.get",       { "wait_s" } },
 	{ "DELETE", "/execs/{exec}",         ROUTE_BELOW, ROUTE_BODY_NONE,     0,                handle_exec_cancel,    "exec.cancel",    { "grace_s" } },
+	{ "POST",   "/processes",            ROUTE_BELOW, ROUTE_BODY_REQUIRED, 0,                handle_process_start,  "process.start",  { 0 } },
+	{ "GET",    "/processes",            ROUTE_BELOW, ROUTE_BODY_NONE,     0,                handle_process_list,   "process.list",   { 0 } },
+	{ "GET",    "/processes/{process}",  ROUTE_BELOW, ROUTE_BODY_NONE,     0,                handle_process_get,    "process.get",    { "offset", "wait_s", "encoding" } },
+	{ "DELETE", "/processes/{process}",  ROUTE_BELOW, ROUTE_BODY_NONE,     0,                handle_process_delete, "process.delete", { "offset", "grace_s", "encoding" } },
+	{ "GET",    "/processes/{process}/stream", ROUTE_BELOW, ROUTE_BODY_NONE, 0,              handle_process_stream, "process.stream", { "offset", "encoding" } },
+	{ "POST",   "/processes/{process}/stdin", ROUTE_BELOW, ROUTE_BODY_REQUIRED, 0,           handle_process_stdin,  "process.stdin",  { 0 } },
 };
 /* clang-format on */
 
@@ -35,34 +40,46 @@ const struct route *routes_get(size_t *ret_count)
 	return routes;
 }
 
-/* Does this segment fill this piece of a pattern? A name from the path is kept in *ret. */
-static bool segment_fits(const char *piece, size_t len, const char *segment, const char **ret_session,
-			 const char **ret_exec)
+/* What may stand for a segment of a path, and where in the request its value goes. */
+static const struct {
+	const char *piece;
+	size_t offset;
+} variables[] = {
+	{ "{session}", offsetof(struct request, session_id) },
+	{ "{exec}", offsetof(struct request, exec_id) },
+	{ "{process}", offsetof(struct request, process_id) },
+};
+
+static bool is_text(const char *piece, size_t len, const char *text)
 {
-	if (piece[0] != '{')
-		return strlen(segment) == len && !memcmp(piece, segment, len);
-	*(piece[1] == 's' ? ret_session : ret_exec) = segment;
-	return *segment != '\0';
+	return strlen(text) == len && !memcmp(piece, text, len);
+}
+
+/* Does this segment fill this piece of a pattern? A value from the path is kept in *rq. */
+static bool segment_fits(const char *piece, size_t len, const char *segment, struct request *rq)
+{
+	for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
+		if (!is_text(piece, len, variables[i].piece))
+			continue;
+		memcpy((char *)rq + variables[i].offset, &segment, sizeof(segment));
+		return *segment != '\0';
+	}
+	return is_text(piece, len, segment);
 }
 
 /* The segments from `first` on against a pattern. */
 static bool path_fits(const char *pattern, struct request *rq, size_t first)
 {
-	const char *session = rq->session_id, *exec = NULL;
 	size_t i = first;
 
 	for (const char *piece = pattern + 1; *piece; i++) {
 		size_t len = strcspn(piece, "/");
 
-		if (i == rq->segment_count || !segment_fits(piece, len, rq->segments[i], &session, &exec))
+		if (i == rq->segment_count || !segment_fits(piece, len, rq->segments[i], rq))
 			return false;
 		piece += len + (piece[len] == '/');
 	}
-	if (i != rq->segment_count)
-		return false;
-	rq->session_id = session;
-	rq->exec_id = exec;
-	return true;
+	return i == rq->segment_count;
 }
 
 static bool is_below_session(const struct request *rq)
@@ -73,7 +90,7 @@ static bool is_below_session(const struct request *rq)
 
 static bool route_fits(const struct route *r, struct request *rq)
 {
-	rq->session_id = NULL;
+	rq->session_id = rq->exec_id = rq->process_id = NULL;
 	if (r->access != ROUTE_BELOW || !is_below_session(rq))
 		return path_fits(r->path, rq, 0);
 	rq->session_id = rq->segments[2];

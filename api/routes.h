@@ -32,7 +32,7 @@ enum route_body { ROUTE_BODY_NONE, ROUTE_BODY_OPTIONAL, ROUTE_BODY_REQUIRED };
 #define ROUTE_QUERY_MAX 6
 
 struct route {
-	const char *method, *path; /* {session} and {exec} stand for one segment */
+	const char *method, *path; /* {session}, {exec} and {process} stand for one segment */
 	enum route_access access;
 	enum route_body body;
 	size_t body_max; /* bytes; 0: SANDBOX_MAX_BODY */
@@ -45,7 +45,8 @@ struct route {
 const struct route *routes_get(size_t *ret_count);
 
 /*
- * Finds the route of rq's method and segments and sets rq->route, session_id and exec_id. GET serves HEAD.
+ * Finds the route of rq's method and segments and sets rq->route, and session_id, exec_id and process_id
+ * where its path has them. GET serves HEAD.
  * ERR_NOT_FOUND; ERR_METHOD with the value of Allow in allow; ERR_INVALID for an unknown query parameter.
  */
 #define ROUTES_ALLOW_SIZE 64

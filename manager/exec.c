@@ -13,13 +13,20 @@
 
 #define SLICE_MS 1000 /* a client that has gone, and a stop of berthd, is noticed so often */
 
+const struct exec_kind_info exec_kinds[] = {
+	[EXEC_COMMAND] = { "e_", "exec.start", "exec.end", "exec" },
+	[EXEC_PROCESS] = { "p_", "process.start", "process.end", "process" },
+};
+
 struct exec *exec_new(struct session *s, const char *id)
 {
 	struct exec *x = xcalloc(1, sizeof(*x));
 	x->session = session_ref(s);
 	atomic_init(&x->refs, 1);
 	x->id = xstrdup(id);
+	x->kind = id_is(exec_kinds[EXEC_PROCESS].prefix, id) ? EXEC_PROCESS : EXEC_COMMAND;
 	x->cancel_grace_ms = -1;
+	TAILQ_INIT(&x->input.writers);
 	x->text = BUF_INIT(4 * PROTO_PAYLOAD_MAX);
 	pthread_mutex_init(&x->lock, NULL);
 	pthread_condattr_t attr;
@@ -50,11 +57,12 @@ static void drop(struct exec *x)
 	drop_stdin(x);
 	job_unref(x->job);
 	channel_unref(x->resume);
+	channel_unref(x->known_on);
 	session_unref(x->session);
 	capture_clear(&x->capture);
 	buf_clear(&x->text);
 	json_decref(x->reply);
-	char *texts[] = { x->id,    x->command, x->key,         x->request_hash,
+	char *texts[] = { x->id,    x->command, x->name,        x->key,   x->request_hash,
 			  x->actor, x->address, x->lost_detail, x->reason };
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		free(texts[i]);
@@ -90,6 +98,12 @@ const char *exec_get_id(const struct exec *x)
 	return x->id;
 }
 
+static atomic_int_least64_t *running_of(struct exec *x)
+{
+	struct manager *m = x->session->manager;
+	return x->kind == EXEC_PROCESS ? &m->processes_running : &m->execs_running;
+}
+
 void exec_list_add(struct exec *x)
 {
 	pthread_mutex_lock(&x->session->lock);
@@ -97,10 +111,11 @@ void exec_list_add(struct exec *x)
 	atomic_fetch_add(&x->refs, 1);
 	TAILQ_INSERT_TAIL(&x->session->execs, x, entry);
 	pthread_mutex_unlock(&x->session->lock);
-	atomic_fetch_add(&x->session->manager->execs_running, 1);
+	if (!x->ended_ms)
+		atomic_fetch_add(running_of(x), 1);
 }
 
-static void unlist(struct exec *x)
+void exec_unlist(struct exec *x)
 {
 	pthread_mutex_lock(&x->session->lock);
 	bool was = x->listed;
@@ -114,8 +129,8 @@ static void unlist(struct exec *x)
 
 void exec_unlist_unstarted(struct exec *x)
 {
-	atomic_fetch_sub(&x->session->manager->execs_running, 1);
-	unlist(x);
+	atomic_fetch_sub(running_of(x), 1);
+	exec_unlist(x);
 }
 
 struct exec **execs_all(struct session *s, size_t *ret_count)
@@ -157,35 +172,42 @@ static json_t *output_of(const struct exec *x, const struct capture_result *got)
 	return json_string(text);
 }
 
+/* Only of a command: a process's output stays with the agent. */
+static void add_output(struct exec *x, json_t *reply)
+{
+	struct capture_result got;
+	capture_finish(&x->capture, &got);
+	json_object_set_new(reply, "output", output_of(x, &got));
+	json_object_set_new(reply, "truncated", json_boolean(got.truncated));
+	json_object_set_new(reply, "dropped_bytes", json_integer((json_int_t)got.dropped_bytes));
+	if (x->base64)
+		json_object_set_new(reply, "encoding", json_string("base64"));
+	free(got.text);
+}
+
 /* The reply to POST /exec. An exit code is never made up: it is null unless the command exited. */
 static json_t *make_reply(struct exec *x, const struct job_end *end, const char *reason, const char *detail)
 {
 	static const struct job_end nothing = { .reason = PROTO_SANDBOX_LOST };
 	const struct job_end *n = end ? end : &nothing;
-	struct capture_result got;
-	capture_finish(&x->capture, &got);
 	int64_t wall_ms = end ? end->wall_us / 1000 : clock_wall_ms() - x->started_ms;
 	json_t *reply = json_object();
 	json_object_set_new(reply, "id", json_string(x->id));
-	json_object_set_new(reply, "output", output_of(x, &got));
+	if (x->kind == EXEC_COMMAND)
+		add_output(x, reply);
 	json_object_set_new(reply, "exit_code", int_or_null(end && n->reason == PROTO_EXITED, n->code));
-	json_object_set_new(reply, "truncated", json_boolean(got.truncated));
 	json_object_set_new(reply, "timed_out", json_boolean(end && n->reason == PROTO_TIMEOUT));
 	json_object_set_new(reply, "duration_ms", json_integer(wall_ms));
 	json_object_set_new(reply, "reason", json_string(reason));
 	json_object_set_new(reply, "signal", int_or_null(n->signal > 0, n->signal));
 	json_object_set_new(reply, "peak_memory", int_or_null(end != NULL, n->peak_bytes));
 	json_object_set_new(reply, "cpu_ms", int_or_null(end != NULL, (n->user_us + n->sys_us) / 1000));
-	json_object_set_new(reply, "dropped_bytes", json_integer((json_int_t)got.dropped_bytes));
 	if (detail && *detail)
 		json_object_set_new(reply, "detail", json_string_lossy(detail, strlen(detail)));
 	if (n->sys)
 		json_object_set_new(reply, "errno", json_integer(n->sys));
 	if (n->lingering)
 		json_object_set_new(reply, "lingering", json_integer(n->lingering));
-	if (x->base64)
-		json_object_set_new(reply, "encoding", json_string("base64"));
-	free(got.text);
 	return reply;
 }
 
@@ -193,9 +215,9 @@ static void log_end(struct exec *x, const struct job_end *end)
 {
 	const char *code = end && end->reason == PROTO_EXITED ? "exit_code" : "signal";
 	int64_t number = !end ? 0 : end->reason == PROTO_EXITED ? end->code : end->signal;
-	LOG(LOG_INFO, "exec", F("session", x->session->id), F("exec", x->id), F("actor", x->actor),
-	    log_field_shown("command", x->command), F("reason", x->reason), F(code, number),
-	    F("duration_ms", x->ended_ms - x->started_ms));
+	LOG(LOG_INFO, exec_kinds[x->kind].event, F("session", x->session->id), F("exec", x->id),
+	    F("actor", x->actor), log_field_shown("command", x->command), F("reason", x->reason),
+	    F(code, number), F("duration_ms", x->ended_ms - x->started_ms));
 }
 
 /* On the writer thread. */
@@ -208,12 +230,14 @@ static void on_saved(void *ctx, bool ok)
 		pthread_mutex_unlock(&x->lock);
 		return;
 	}
+	if (x->kind == EXEC_PROCESS && process_saved(x)) /* its record and output stay with the agent */
+		return;
 	/* Nobody changes x->job after the end. */
 	if (x->job)
 		job_forget(x->job);
 	if (x->ending)
 		exec_slot_saved(x->session);
-	unlist(x);
+	exec_unlist(x);
 }
 
 static void save_end(struct exec *x)
@@ -226,7 +250,8 @@ static void save_end(struct exec *x)
 	if (!go)
 		return;
 	const struct caller who = { x->actor ? x->actor : "manager", x->address };
-	struct audit_row audit = audit_of(&who, "exec.end", x->session->id, x->command, x->reason, NULL);
+	struct audit_row audit =
+		audit_of(&who, exec_kinds[x->kind].end, x->session->id, x->command, x->reason, NULL);
 	audit.exec = x->id;
 	store_exec_end(x->session->manager->store, x->id, x->reason, reply, x->ended_ms, &audit, on_saved,
 		       exec_ref(x));
@@ -234,6 +259,8 @@ static void save_end(struct exec *x)
 
 static void count_end(const struct exec *x, const struct job_end *end)
 {
+	if (x->kind != EXEC_COMMAND)
+		return;
 	metrics_add(METRIC_COMMANDS, x->reason, NULL, 1);
 	metrics_observe_us(METRIC_EXEC_SECONDS, end ? end->wall_us : (x->ended_ms - x->started_ms) * 1000);
 }
@@ -245,18 +272,21 @@ void exec_finish(struct exec *x, const struct job_end *end, const char *reason, 
 		job_set_notify(x->job, NULL, NULL); /* nobody may wake it up any more: it may be freed soon */
 	drop_stdin(x);
 	/* Before the reply is there: from then on the janitor may save the end, too. */
-	x->ending = x->has_slot;
-	x->has_slot = false;
+	x->ending = x->has_slot && x->kind == EXEC_COMMAND;
 	if (x->ending)
 		exec_slot_end(x->session);
+	else if (x->has_slot)
+		process_slot_end(x->session);
+	x->has_slot = false;
 	pthread_mutex_lock(&x->lock);
 	x->reason = xstrdup(reason);
 	x->ended_ms = clock_wall_ms();
 	x->reply = reply;
 	pthread_cond_broadcast(&x->changed);
 	pthread_mutex_unlock(&x->lock);
-	session_touch(x->session);
-	atomic_fetch_sub(&x->session->manager->execs_running, 1);
+	if (x->kind == EXEC_COMMAND) /* one that ends by itself is nobody's use */
+		session_touch(x->session);
+	atomic_fetch_sub(running_of(x), 1);
 	log_end(x, end);
 	count_end(x, end);
 	if (end && end->survivors)
@@ -309,7 +339,7 @@ json_t *exec_get_reply(struct exec *x)
 	return reply;
 }
 
-static json_t *time_or_null(int64_t wall_ms)
+json_t *exec_time_json(int64_t wall_ms)
 {
 	char text[CLOCK_TEXT_SIZE];
 	if (!wall_ms)
@@ -326,8 +356,8 @@ static json_t *state_json(const char *id, const char *command, int64_t started_m
 	json_object_set_new(state, "state", json_string(ended_ms ? "ended" : "running"));
 	json_object_set_new(state, "command",
 			    json_string_lossy(command ? command : "", strlen(command ? command : "")));
-	json_object_set_new(state, "started_at", time_or_null(started_ms));
-	json_object_set_new(state, "ended_at", time_or_null(ended_ms));
+	json_object_set_new(state, "started_at", exec_time_json(started_ms));
+	json_object_set_new(state, "ended_at", exec_time_json(ended_ms));
 	json_object_set_new(state, "reason", reason ? json_string(reason) : json_null());
 	return state;
 }
@@ -340,7 +370,7 @@ json_t *exec_get_state(struct exec *x)
 	return state;
 }
 
-static struct exec *find_listed(struct session *s, const char *id)
+struct exec *exec_find_listed(struct session *s, const char *id)
 {
 	struct exec *x, *found = NULL;
 	pthread_mutex_lock(&s->lock);
@@ -353,9 +383,14 @@ static struct exec *find_listed(struct session *s, const char *id)
 
 int exec_find(struct session *s, const char *id, struct exec **ret, struct err *e)
 {
-	if (!id_is("e_", id))
-		return err_set(e, ERR_NOT_FOUND, "there is no such exec");
-	struct exec *x = find_listed(s, id);
+	return id_is(exec_kinds[EXEC_COMMAND].prefix, id)
+		       ? exec_lookup(s, id, ret, e)
+		       : err_set(e, ERR_NOT_FOUND, "there is no such exec");
+}
+
+int exec_lookup(struct session *s, const char *id, struct exec **ret, struct err *e)
+{
+	struct exec *x = exec_find_listed(s, id);
 	if (x) {
 		*ret = x;
 		return 0;
@@ -372,6 +407,8 @@ int exec_find(struct session *s, const char *id, struct exec **ret, struct err *
 	x->started_ms = row.started_ms;
 	x->ended_ms = row.ended_ms;
 	x->reason = STEAL_PTR(row.reason);
+	x->name = STEAL_PTR(row.name);
+	x->pid = (int)row.pid;
 	if (row.reply)
 		r = json_text_parse(row.reply, strlen(row.reply), &x->reply, e);
 	exec_row_clear(&row);
@@ -392,7 +429,7 @@ int exec_list(struct session *s, int limit, json_t **ret, struct err *e)
 		return r;
 	json_t *list = json_array();
 	for (size_t i = 0; i < count; i++) {
-		struct exec *x = rows[i].ended_ms ? NULL : find_listed(s, rows[i].id);
+		struct exec *x = rows[i].ended_ms ? NULL : exec_find_listed(s, rows[i].id);
 		json_array_append_new(list, x ? exec_get_state(x)
 					      : state_json(rows[i].id, rows[i].command, rows[i].started_ms,
 							   rows[i].ended_ms, rows[i].reason));

@@ -9,13 +9,11 @@
 #include "manager/builtin.h"
 #include "manager/internal.h"
 
-#define SLICE_MS 1000 /* a stop of berthd is noticed so often */
-#define LIST_TIMEOUT_MS 5000
+#define SLICE_MS 1000     /* a stop of berthd is noticed so often */
 #define COLLECT_STEPS 64  /* of one exec before the others have their turn */
 #define UNKNOWN "unknown" /* the reason of an end that nobody saw */
 
 static const char *const forgotten = "the sandbox does not know the command any more";
-static const char *const never_sent = "the link was lost before the command was started: nothing of it ran";
 
 /* ---- steps of the owner ---- */
 
@@ -44,6 +42,47 @@ static void finish_by_end(struct exec *x)
 	exec_finish(x, end, proto_reason_name(end->reason), detail);
 }
 
+static void wake_watchers(struct exec *x)
+{
+	pthread_mutex_lock(&x->lock);
+	pthread_cond_broadcast(&x->changed);
+	pthread_mutex_unlock(&x->lock);
+}
+
+static void set_pid(struct exec *x, int pid)
+{
+	pthread_mutex_lock(&x->lock);
+	bool news = pid > 0 && x->pid != pid;
+	if (news)
+		x->pid = pid;
+	pthread_cond_broadcast(&x->changed);
+	pthread_mutex_unlock(&x->lock);
+	if (news)
+		store_exec_started(x->session->manager->store, x->id, pid);
+}
+
+/* The reference moves in. */
+static void set_job(struct exec *x, struct job *j)
+{
+	if (x->job)
+		job_set_notify(x->job, NULL, NULL);
+	pthread_mutex_lock(&x->lock);
+	struct job *old = x->job;
+	x->job = j;
+	pthread_mutex_unlock(&x->lock);
+	job_unref(old);
+}
+
+void exec_set_number(struct exec *x, struct channel *c, uint32_t number)
+{
+	pthread_mutex_lock(&x->lock);
+	struct channel *old = x->known_on;
+	x->known_on = channel_ref(c);
+	x->job_number = number;
+	pthread_mutex_unlock(&x->lock);
+	channel_unref(old);
+}
+
 /* One thing from the job, kept for the reply. JOB_TIMEOUT: nothing in time. */
 static enum job_event step(struct exec *x, int timeout_ms, int client_fd)
 {
@@ -59,6 +98,10 @@ static enum job_event step(struct exec *x, int timeout_ms, int client_fd)
 		break;
 	case JOB_WRITABLE:
 		exec_push_stdin(x);
+		wake_watchers(x); /* a process's stdin is written by others */
+		break;
+	case JOB_STARTED:
+		set_pid(x, job_get_pid(x->job));
 		break;
 	case JOB_END:
 		finish_by_end(x);
@@ -69,43 +112,63 @@ static enum job_event step(struct exec *x, int timeout_ms, int client_fd)
 	return ev;
 }
 
+/* An earlier berthd took the rest of a command's input with it. It must not take a piece for the whole. */
+static bool is_cut_off(const struct exec *x, const struct channel_job_info *info)
+{
+	return !x->stdin_data && info->state != PROTO_JOB_ENDED && (uint64_t)info->stdin_bytes < x->stdin_len;
+}
+
+static void attach_stdin(struct exec *x, const struct channel_job_info *info)
+{
+	if (x->stdin_data) {
+		x->stdin_at = MIN((size_t)info->stdin_bytes, x->stdin_len);
+		exec_push_stdin(x);
+	} else {
+		job_close_stdin(x->job);
+	}
+}
+
+/* Writers go on from where the agent is. */
+static void attach_writers(struct exec *x, const struct channel_job_info *info)
+{
+	pthread_mutex_lock(&x->lock);
+	x->input.open = info->stdin_open;
+	x->input.taken = (uint64_t)info->stdin_bytes;
+	x->input.attached++;
+	pthread_cond_broadcast(&x->changed);
+	pthread_mutex_unlock(&x->lock);
+	set_pid(x, info->pid);
+}
+
 static int attach(struct exec *x, struct channel *c, const struct channel_job_info *info, struct err *e)
 {
 	struct job *j = NULL;
-	int r = job_attach(c, info, x->split, x->seen[PROTO_STDOUT], x->seen[PROTO_STDERR], &j, e);
+	int r = x->kind == EXEC_PROCESS
+			? job_adopt(c, info, &j, e)
+			: job_attach(c, info, x->split, x->seen[PROTO_STDOUT], x->seen[PROTO_STDERR], &j, e);
 	if (r < 0)
 		return r;
-	if (x->job)
-		job_set_notify(x->job, NULL, NULL);
-	job_unref(x->job);
-	x->job = j;
+	set_job(x, j);
+	exec_set_number(x, c, info->job);
 	if (info->state == PROTO_JOB_STARTING)
 		job_go(j); /* its row is durable; the first go may have been lost */
-	/* An earlier berthd took the rest of its input with it. The command must not take a piece for the
-	 * whole. */
-	bool cut_off = !x->stdin_data && info->state != PROTO_JOB_ENDED &&
-		       (uint64_t)info->stdin_bytes < x->stdin_len;
+	bool cut_off = is_cut_off(x, info);
 	pthread_mutex_lock(&x->lock);
-	x->job_number = info->job;
 	if (cut_off && x->cancel_grace_ms < 0)
 		x->cancel_grace_ms = MANAGER_CANCEL_GRACE_MS;
 	int grace_ms = x->cancel_grace_ms;
 	pthread_mutex_unlock(&x->lock);
 	if (grace_ms >= 0)
 		job_cancel(j, grace_ms);
-	if (cut_off)
-		return 0;
-	if (x->stdin_data) {
-		x->stdin_at = MIN((size_t)info->stdin_bytes, x->stdin_len);
-		exec_push_stdin(x);
-	} else {
-		job_close_stdin(j);
-	}
+	if (x->kind == EXEC_PROCESS)
+		attach_writers(x, info);
+	else if (!cut_off)
+		attach_stdin(x, info);
 	return 0;
 }
 
-static const struct channel_job_info *find_tag(const struct channel_job_info *jobs, size_t count,
-					       const char *tag)
+const struct channel_job_info *exec_find_tag(const struct channel_job_info *jobs, size_t count,
+					     const char *tag)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(jobs[i].tag, tag) == 0)
@@ -122,18 +185,16 @@ static void attach_again(struct exec *x, int timeout_ms)
 	_cleanup_(channel_unref_cleanup_) struct channel *c = NULL;
 	int r = session_channel(x->session, timeout_ms, &c, &e);
 	if (r == 0)
-		r = channel_list(c, jobs, &count, LIST_TIMEOUT_MS, &e);
+		r = channel_list(c, jobs, &count, EXEC_LIST_TIMEOUT_MS, &e);
 	if (r == -ERR_GONE) {
 		exec_finish(x, NULL, proto_reason_name(PROTO_SANDBOX_LOST), e.msg);
 		return;
 	}
 	if (r < 0)
 		return; /* tried again by the caller, within its time */
-	const struct channel_job_info *info = find_tag(jobs, count, x->id);
+	const struct channel_job_info *info = exec_find_tag(jobs, count, x->id);
 	if (!info && x->started) /* it is another agent: the container was started again */
 		exec_finish(x, NULL, proto_reason_name(PROTO_SANDBOX_LOST), forgotten);
-	else if (!info && x->agent == channel_get_agent(c)) /* it forgets no job by itself: it never got it */
-		exec_finish(x, NULL, proto_reason_name(PROTO_START_FAILED), never_sent);
 	else if (!info) /* its start was lost on the way, or so was the word of it: nobody can tell */
 		exec_finish(x, NULL, UNKNOWN, forgotten);
 	else
@@ -142,7 +203,7 @@ static void attach_again(struct exec *x, int timeout_ms)
 
 /* ---- the starter ---- */
 
-static void hand_over(struct exec *x)
+void exec_hand_over(struct exec *x)
 {
 	bool had_job = x->job != NULL; /* the collector's from the unlock on */
 	pthread_mutex_lock(&x->lock);
@@ -174,7 +235,7 @@ void exec_abandon(struct exec *x)
 {
 	if (!x->key && !atomic_load(&x->session->manager->quiet))
 		cancel(x, MANAGER_CANCEL_GRACE_MS);
-	hand_over(x);
+	exec_hand_over(x);
 }
 
 static enum exec_event hang_up(struct exec *x)
@@ -216,7 +277,7 @@ static bool hand_out_rest(struct exec *x, struct exec_output *ret)
 	return false;
 }
 
-static bool is_mine(struct exec *x)
+bool exec_is_mine(struct exec *x)
 {
 	pthread_mutex_lock(&x->lock);
 	bool mine = x->owner == EXEC_OF_STARTER && pthread_equal(x->starter, pthread_self());
@@ -238,8 +299,7 @@ static enum exec_event next_slice(struct exec *x, int slice_ms, int client_fd, s
 		return x->stream && hand_out(x, ret) ? EXEC_OUTPUT : EXEC_QUIET;
 	case JOB_LOST:
 		x->started = x->started || job_is_started(x->job);
-		job_unref(x->job);
-		x->job = NULL;
+		set_job(x, NULL);
 		return EXEC_QUIET;
 	case JOB_HANGUP:
 		return hang_up(x);
@@ -257,14 +317,14 @@ enum exec_event exec_next(struct exec *x, int timeout_ms, int client_fd, struct 
 {
 	int64_t deadline = clock_mono_ms() + timeout_ms;
 	struct manager *m = x->session->manager;
-	bool mine = is_mine(x);
+	bool mine = exec_is_mine(x);
 	do {
 		if (exec_has_ended(x))
 			return mine ? at_end(x, ret) : EXEC_END;
 		int slice = (int)MIN(clock_left_ms(deadline), SLICE_MS);
 		if (atomic_load(&m->quiet)) {
 			if (mine)
-				hand_over(x);
+				exec_hand_over(x);
 			return EXEC_SHUTDOWN;
 		}
 		enum exec_event ev = EXEC_QUIET;
@@ -283,9 +343,9 @@ void exec_cancel(struct exec *x, int grace_ms)
 	pthread_mutex_lock(&x->lock);
 	x->cancel_grace_ms = grace_ms;
 	uint32_t number = x->job_number;
+	_cleanup_(channel_unref_cleanup_) struct channel *c = x->known_on ? channel_ref(x->known_on) : NULL;
 	pthread_mutex_unlock(&x->lock);
 	/* After the grace was set: a link that is opened from now on tells it by itself. */
-	_cleanup_(channel_unref_cleanup_) struct channel *c = session_open_channel(x->session);
 	if (c && number)
 		channel_cancel_job(c, number, grace_ms);
 }
@@ -342,9 +402,7 @@ void exec_collect(struct exec *x)
 		case JOB_END:
 			return;
 		case JOB_LOST:
-			job_set_notify(x->job, NULL, NULL);
-			job_unref(x->job);
-			x->job = NULL;
+			set_job(x, NULL);
 			/* A link may have come meanwhile; otherwise the janitor opens one. */
 			if (!take_orders(x))
 				return;
@@ -384,18 +442,17 @@ void execs_lost(struct session *s, const char *detail)
 
 static void resume_one(struct exec *x, struct channel *c, const struct channel_job_info *info)
 {
+	if (x->kind == EXEC_PROCESS) /* also one that has ended: its output is read by the number */
+		exec_set_number(x, c, info ? info->job : 0);
 	pthread_mutex_lock(&x->lock);
 	bool mine = x->owner == EXEC_OF_COLLECTOR && !x->reply;
-	bool same_agent = x->agent == channel_get_agent(c);
 	if (mine && info) {
 		channel_unref(x->resume);
 		x->resume = channel_ref(c);
 		x->resume_info = *info;
 	}
 	pthread_mutex_unlock(&x->lock);
-	if (mine && !info && same_agent)
-		end_by_collector(x, proto_reason_name(PROTO_START_FAILED), never_sent);
-	else if (mine && !info)
+	if (mine && !info)
 		end_by_collector(x, UNKNOWN, forgotten);
 	else if (mine)
 		collector_wake(x->session->manager->collector, x);
@@ -403,7 +460,8 @@ static void resume_one(struct exec *x, struct channel *c, const struct channel_j
 
 static bool is_ours(const char *tag)
 {
-	return id_is("e_", tag) || id_is(BUILTIN_TAG_PREFIX, tag);
+	return id_is(exec_kinds[EXEC_COMMAND].prefix, tag) || id_is(exec_kinds[EXEC_PROCESS].prefix, tag) ||
+	       id_is(BUILTIN_TAG_PREFIX, tag);
 }
 
 /* Jobs of an earlier berthd that got no row, or whose end is stored already. */
@@ -429,38 +487,34 @@ void execs_resume(struct session *s, struct channel *c)
 	struct channel_job_info jobs[PROTO_JOBS_MAX];
 	size_t count = 0, exec_count = 0;
 	struct err e;
-	if (channel_list(c, jobs, &count, LIST_TIMEOUT_MS, &e) < 0)
+	if (channel_list(c, jobs, &count, EXEC_LIST_TIMEOUT_MS, &e) < 0)
 		return; /* the link broke again: the next one comes here, too */
 	/* After the list: an exec is in our list before its job is in the agent's. */
 	_cleanup_free_ struct exec **all = execs_all(s, &exec_count);
 	drop_unknown(s, c, jobs, count, all, exec_count);
 	for (size_t i = 0; i < exec_count; i++) {
-		resume_one(all[i], c, find_tag(jobs, count, all[i]->id));
+		resume_one(all[i], c, exec_find_tag(jobs, count, all[i]->id));
 		exec_put(all[i]);
 	}
 }
 
 /* ---- after a restart ---- */
 
-static void load_one(struct manager *m, struct exec_row *row)
+static void close_row(struct manager *m, const struct exec_row *row)
+{
+	if (row->ended_ms)
+		return;
+	struct audit_row audit =
+		audit_of(NULL, exec_kinds[row->kind].end, row->session, row->command, UNKNOWN, NULL);
+	audit.exec = row->id;
+	store_exec_end(m->store, row->id, UNKNOWN, "{}", clock_wall_ms(), &audit, NULL, NULL);
+}
+
+static void load_options(struct exec *x, const struct exec_row *row)
 {
 	struct err e;
-	_cleanup_(session_unref_cleanup_) struct session *s = sessions_peek(m, row->session);
-	if (!s) {
-		struct audit_row audit =
-			audit_of(NULL, "exec.end", row->session, row->command, UNKNOWN, NULL);
-		audit.exec = row->id;
-		store_exec_end(m->store, row->id, UNKNOWN, "{}", clock_wall_ms(), &audit, NULL, NULL);
-		return;
-	}
-	struct exec *x = exec_new(s, row->id);
-	x->command = STEAL_PTR(row->command);
-	x->key = STEAL_PTR(row->key);
-	x->request_hash = STEAL_PTR(row->request_hash);
-	x->started_ms = row->started_ms;
-	x->owner = EXEC_OF_COLLECTOR;
 	_cleanup_json_ json_t *options = NULL;
-	int64_t limit = m->settings->max_output;
+	int64_t limit = x->session->manager->settings->max_output;
 	if (row->options && json_text_parse(row->options, strlen(row->options), &options, &e) == 0) {
 		limit = json_integer_value(json_object_get(options, "limit"));
 		x->stdin_len = (size_t)json_integer_value(json_object_get(options, "stdin"));
@@ -468,9 +522,43 @@ static void load_one(struct manager *m, struct exec_row *row)
 		x->split = json_is_true(json_object_get(options, "split"));
 	}
 	capture_init(&x->capture, (size_t)limit, x->base64);
-	x->has_slot = true;
+}
+
+/* A process that had ended: the agent has its output. */
+static void load_end(struct exec *x, struct exec_row *row)
+{
+	struct err e;
+	x->ended_ms = row->ended_ms;
+	x->reason = STEAL_PTR(row->reason);
+	if (!row->reply || json_text_parse(row->reply, strlen(row->reply), &x->reply, &e) < 0)
+		x->reply = json_object();
+	x->saving = true; /* was saved */
+}
+
+static void load_one(struct manager *m, struct exec_row *row)
+{
+	_cleanup_(session_unref_cleanup_) struct session *s = sessions_peek(m, row->session);
+	if (!s) {
+		close_row(m, row);
+		return;
+	}
+	struct exec *x = exec_new(s, row->id);
+	x->command = STEAL_PTR(row->command);
+	x->name = STEAL_PTR(row->name);
+	x->key = STEAL_PTR(row->key);
+	x->request_hash = STEAL_PTR(row->request_hash);
+	x->started_ms = row->started_ms;
+	x->pid = (int)row->pid;
+	x->kept = row->kept;
+	x->owner = EXEC_OF_COLLECTOR;
+	load_options(x, row);
+	if (row->ended_ms)
+		load_end(x, row);
+	x->has_slot = !row->ended_ms;
 	pthread_mutex_lock(&s->lock);
-	s->slots.taken++;
+	s->slots.taken += x->has_slot && x->kind == EXEC_COMMAND;
+	s->processes += x->has_slot && x->kind == EXEC_PROCESS;
+	s->process_jobs += x->kept;
 	pthread_mutex_unlock(&s->lock);
 	exec_list_add(x);
 	exec_put(x);
@@ -480,7 +568,7 @@ int execs_load(struct manager *m, struct err *e)
 {
 	struct exec_row *rows = NULL;
 	size_t count = 0;
-	int r = store_exec_running(m->store, &rows, &count, e);
+	int r = store_exec_live(m->store, &rows, &count, e);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < count; i++)

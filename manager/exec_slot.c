@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A session runs so many commands at once; the others stand in line. A command that has ended has a place in
- * the agent's table until its end is stored, and that table is small: those count, too.
+ * the agent's table until its end is stored, and a process as long as it is kept; that table is small: those
+ * count, too.
  */
 #include "base/clock.h"
 #include "base/metrics.h"
@@ -14,7 +15,7 @@
 static bool has_room(const struct session *s)
 {
 	return s->slots.taken < s->manager->settings->max_concurrency &&
-	       s->slots.taken + s->ending < JOBS_MAX;
+	       s->slots.taken + s->ending + s->process_jobs < JOBS_MAX;
 }
 
 static int refuse(int taken, struct err *e)
@@ -52,6 +53,14 @@ void exec_slot_give(struct session *s)
 void exec_slot_end(struct session *s)
 {
 	change(s, 1, 1);
+}
+
+void exec_slot_processes(struct session *s, int jobs)
+{
+	pthread_mutex_lock(&s->lock);
+	s->process_jobs += jobs;
+	line_give_locked(s, &s->slots, 0);
+	pthread_mutex_unlock(&s->lock);
 }
 
 void exec_slot_saved(struct session *s)

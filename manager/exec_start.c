@@ -59,13 +59,23 @@ static char *shown(const struct exec_request *rq)
 	return utf8_escape(text, strlen(text), SHOWN_MAX);
 }
 
+/* A process has none. */
+static int64_t timeout_of(const struct settings *set, const struct exec_request *rq)
+{
+	if (rq->kind == EXEC_PROCESS)
+		return 0;
+	return rq->timeout_ms < 0 ? set->default_timeout_s * 1000 : rq->timeout_ms;
+}
+
 static struct exec *make_exec(struct session *s, const struct exec_request *rq, const struct caller *who)
 {
 	const struct settings *set = s->manager->settings;
 	char id[ID_SIZE];
-	id_new("e_", id);
+	id_new(exec_kinds[rq->kind].prefix, id);
 	struct exec *x = exec_new(s, id);
 	x->command = shown(rq);
+	x->name = rq->name ? xstrdup(rq->name) : NULL;
+	x->input.open = rq->open_stdin;
 	x->key = rq->key ? xstrdup(rq->key) : NULL;
 	x->request_hash = rq->request_hash ? xstrdup(rq->request_hash) : NULL;
 	x->actor = xstrdup(who->actor);
@@ -74,7 +84,7 @@ static struct exec *make_exec(struct session *s, const struct exec_request *rq, 
 	x->stream = rq->stream;
 	x->split = rq->stream && rq->split;
 	x->started_ms = clock_wall_ms();
-	x->timeout_ms = rq->timeout_ms < 0 ? set->default_timeout_s * 1000 : rq->timeout_ms;
+	x->timeout_ms = timeout_of(set, rq);
 	x->starter = pthread_self();
 	if (rq->stdin_data) {
 		x->stdin_data = xcalloc(rq->stdin_len + 1, 1);
@@ -95,10 +105,11 @@ static int find_by_key(struct session *s, const struct exec_request *rq, struct 
 	if (r == -ERR_NOT_FOUND)
 		return 0;
 	if (r == 0 &&
-	    strcmp(row.request_hash ? row.request_hash : "", rq->request_hash ? rq->request_hash : "") != 0)
+	    (row.kind != (int64_t)rq->kind ||
+	     strcmp(row.request_hash ? row.request_hash : "", rq->request_hash ? rq->request_hash : "") != 0))
 		r = err_set(e, ERR_CONFLICT, "this Idempotency-Key was used with another request");
 	if (r == 0)
-		r = exec_find(s, row.id, ret, e);
+		r = exec_lookup(s, row.id, ret, e);
 	exec_row_clear(&row);
 	return r < 0 ? r : 1;
 }
@@ -134,7 +145,21 @@ static const char **make_argv(const json_t *list)
 	return argv;
 }
 
-/* In BLOCK mode the tail is also what the agent can buffer for the reader. */
+/* What the agent keeps of the output. In BLOCK mode the tail is also what it can buffer for the reader. */
+static void set_keep(const struct exec *x, struct job_spec *spec)
+{
+	const struct settings *set = x->session->manager->settings;
+	spec->keep = x->kind == EXEC_PROCESS ? PROTO_KEEP_RING
+		     : x->stream             ? PROTO_KEEP_BLOCK
+					     : PROTO_KEEP_ENDS;
+	if (x->kind == EXEC_PROCESS) {
+		spec->tail_bytes = (uint32_t)set->process_buffer;
+		return;
+	}
+	spec->head_bytes = (uint32_t)CAPTURE_END_BYTES(set->max_output);
+	spec->tail_bytes = (uint32_t)MAX(CAPTURE_END_BYTES(set->max_output), PROTO_JOB_WINDOW);
+}
+
 static int send_start(struct exec *x, const struct exec_request *rq, struct channel *c, struct err *e)
 {
 	const struct settings *set = x->session->manager->settings;
@@ -143,7 +168,7 @@ static int send_start(struct exec *x, const struct exec_request *rq, struct chan
 	if (r < 0)
 		return r;
 	_cleanup_free_ const char **argv = make_argv(rq->argv);
-	const struct job_spec spec = {
+	struct job_spec spec = {
 		.tag = x->id,
 		.argv = argv,
 		.script = rq->command,
@@ -151,20 +176,14 @@ static int send_start(struct exec *x, const struct exec_request *rq, struct chan
 		.env = (const char *const *)env,
 		.cwd = rq->cwd ? rq->cwd : set->workspace,
 		.timeout_ms = x->timeout_ms,
-		.keep = x->stream ? PROTO_KEEP_BLOCK : PROTO_KEEP_ENDS,
-		.head_bytes = (uint32_t)CAPTURE_END_BYTES(set->max_output),
-		.tail_bytes = (uint32_t)MAX(CAPTURE_END_BYTES(set->max_output), PROTO_JOB_WINDOW),
-		.has_stdin = rq->stdin_data != NULL,
+		.has_stdin = rq->stdin_data != NULL || rq->open_stdin,
 		.split = x->split,
 	};
+	set_keep(x, &spec);
 	r = job_start(c, &spec, &x->job, e);
 	exec_env_free(env);
-	if (r == 0) {
-		pthread_mutex_lock(&x->lock);
-		x->agent = channel_get_agent(c);
-		x->job_number = job_get_id(x->job);
-		pthread_mutex_unlock(&x->lock);
-	}
+	if (r == 0)
+		exec_set_number(x, c, job_get_id(x->job));
 	return r;
 }
 
@@ -181,8 +200,12 @@ static struct store_ticket *write_row(struct exec *x, const struct caller *who)
 		.request_hash = x->request_hash,
 		.options = options,
 		.started_ms = x->started_ms,
+		.kind = x->kind,
+		.name = x->name,
+		.kept = x->kind == EXEC_PROCESS,
 	};
-	struct audit_row audit = audit_of(who, "exec.start", x->session->id, x->command, "accepted", NULL);
+	struct audit_row audit =
+		audit_of(who, exec_kinds[x->kind].start, x->session->id, x->command, "accepted", NULL);
 	audit.exec = x->id;
 	return store_exec_insert(x->session->manager->store, &row, &audit);
 }
@@ -266,27 +289,41 @@ static int start_with_slot(struct session *s, const struct exec_request *rq, con
 		return r;
 	}
 	x->has_slot = true;
+	x->kept = x->kind == EXEC_PROCESS;
 	*ret = x;
 	return 0;
+}
+
+static int take_slot(struct session *s, const struct exec_request *rq, int client_fd, struct err *e)
+{
+	if (rq->kind == EXEC_PROCESS)
+		return process_slot_take(s, e);
+	return exec_slot_take(s, (int)timeout_of(s->manager->settings, rq), client_fd, e);
+}
+
+static void give_slot(struct session *s, const struct exec_request *rq)
+{
+	if (rq->kind == EXEC_PROCESS)
+		process_slot_give(s);
+	else
+		exec_slot_give(s);
 }
 
 int exec_start(struct session *s, const struct exec_request *rq, const struct caller *who, int client_fd,
 	       struct exec **ret, struct err *e)
 {
-	const struct settings *set = s->manager->settings;
 	int r = check(s, rq, e);
 	if (r < 0)
 		return r;
 	if (rq->key && (r = find_by_key(s, rq, ret, e)) != 0)
 		return MIN(r, 0);
-	int64_t timeout_ms = rq->timeout_ms < 0 ? set->default_timeout_s * 1000 : rq->timeout_ms;
-	r = exec_slot_take(s, (int)timeout_ms, client_fd, e);
+	r = take_slot(s, rq, client_fd, e);
 	if (r < 0)
 		return r;
 	r = start_with_slot(s, rq, who, ret, e);
 	if (r == 0)
 		return 0;
-	exec_slot_give(s);
+	give_slot(s, rq);
 	/* Another request with this key was quicker: it has the exec. */
 	if (r == -ERR_CONFLICT && rq->key) {
 		struct err other;

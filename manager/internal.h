@@ -19,7 +19,7 @@
 #include "manager/capture.h"
 #include "manager/exec_env.h"
 #include "manager/line.h"
-#include "manager/manager.h"
+#include "manager/process.h"
 #include "manager/session_state.h"
 #include "manager/workers.h"
 #include "runtime/sandbox.h"
@@ -62,28 +62,53 @@ struct session {
 	bool being_ended;                /* a worker is at it */
 	int64_t end_not_before_ms;       /* monotonic: backoff after failures */
 	int end_failures;
-	TAILQ_HEAD(, exec) execs; /* those that run or whose end is not durable yet; references */
+	TAILQ_HEAD(, exec) execs; /* those that run or whose end is not durable yet, and the processes that
+				     are kept, in the order of their start; references */
 	struct line slots;        /* of commands that run */
-	int ending;               /* ended, and their end is not stored yet */
+	int ending;               /* commands that have ended, and their end is not stored yet */
+	int processes;            /* that run */
+	int process_jobs;         /* those, and the ended ones that are kept: places in the agent's table */
+	int readers;              /* of processes' output */
 	struct line desks;        /* of built-in jobs that run */
 	TAILQ_HEAD(, builtin_job) builtins;
 };
 
+/* What differs between the kinds, but for what they do. */
+struct exec_kind_info {
+	const char *prefix;      /* of ids */
+	const char *start, *end; /* actions of audit rows */
+	const char *event;       /* of the line in the log */
+};
+extern const struct exec_kind_info exec_kinds[];
+
 /*
  * A running command is read by one owner: the thread that started it, as long as its client is there; the
- * collector afterwards and after a restart. Only the owner touches the fields below "the owner's".
+ * collector afterwards and after a restart, and from its start on for a process, whose output nobody but its
+ * readers takes. Only the owner touches the fields below "the owner's"; `job` it changes under the lock, so
+ * that writers of a process's stdin can borrow it.
  */
 enum exec_owner { EXEC_OF_STARTER, EXEC_OF_COLLECTOR };
+
+/* Who writes to the stdin of a process: one at a time, in the order in which they came. Under exec.lock. */
+struct process_stdin {
+	TAILQ_HEAD(, process_writer) writers;
+	int writers_count;
+	bool open;         /* as far as known: the agent's LIST tells more */
+	unsigned attached; /* how often the job was attached again: what was under way is lost then, */
+	uint64_t taken;    /* and this is how much the agent had by then */
+};
 
 struct exec {
 	struct session *session; /* a reference */
 	atomic_uint refs;
 	TAILQ_ENTRY(exec) entry; /* in session->execs; under session->lock, as the next two */
 	atomic_bool listed;      /* written under session->lock */
-	bool has_slot;           /* counts in session->running */
+	bool has_slot;           /* counts in session->running, or session->processes */
 	bool ending;             /* it did, and counts in session->ending until its end is stored */
+	bool kept;               /* a process: counts in session->process_jobs; under session->lock */
 	/* fixed for life */
-	char *id, *command, *key, *request_hash, *actor, *address;
+	enum exec_kind kind;
+	char *id, *command, *name, *key, *request_hash, *actor, *address;
 	bool base64, stream, split;
 	int64_t started_ms, timeout_ms;
 	pthread_t starter;
@@ -102,10 +127,12 @@ struct exec {
 	pthread_mutex_t lock; /* all below */
 	pthread_cond_t changed;
 	enum exec_owner owner;
-	uint32_t job_number;    /* the agent's; 0 before it was sent */
-	uint64_t agent;         /* channel_get_agent() of the link it was sent over; 0: an earlier berthd's */
-	int cancel_grace_ms;    /* -1: not cancelled; told again after an attach */
-	struct channel *resume; /* a link over which the collector shall attach again; a reference */
+	uint32_t job_number; /* the agent's; 0 before it was sent, and of a process whose record is lost */
+	struct channel *known_on;   /* a reference: the link over which the number was learned */
+	int pid;                    /* of a process; 0: not known (yet) */
+	struct process_stdin input; /* of a process */
+	int cancel_grace_ms;        /* -1: not cancelled; told again after an attach */
+	struct channel *resume;     /* a link over which the collector shall attach again; a reference */
 	struct channel_job_info resume_info;
 	const char *lost_reason; /* the collector shall end it with this reason; a constant */
 	char *lost_detail;
@@ -165,7 +192,7 @@ struct manager {
 	int64_t deliver_retry_ms;   /* monotonic; as the next under `delivering` */
 	struct err deliver_err;     /* of the last delivery, when it failed */
 
-	atomic_int_least64_t execs_running, stdin_bytes;
+	atomic_int_least64_t execs_running, processes_running, stdin_bytes;
 };
 
 /* ---- engine_slot.c ---- */
@@ -248,8 +275,15 @@ struct exec *exec_ref(struct exec *x) NODISCARD;
 void exec_put(struct exec *x);
 DEFINE_CLEANUP(struct exec *, exec_put)
 void exec_list_add(struct exec *x);
-/* Off the list again: it was never started. */
+/* Off the list again; the second: it was never started. */
+void exec_unlist(struct exec *x);
 void exec_unlist_unstarted(struct exec *x);
+/* The one on the list with this id, a reference; NULL. */
+struct exec *exec_find_listed(struct session *s, const char *id) NODISCARD;
+/* As exec_find(), of any kind; one that is not on the list is made from its row. */
+int exec_lookup(struct session *s, const char *id, struct exec **ret, struct err *e) NODISCARD;
+/* NULL in JSON for 0. */
+json_t *exec_time_json(int64_t wall_ms) NODISCARD;
 bool exec_has_ended(struct exec *x);
 /* References to all listed ones. */
 struct exec **execs_all(struct session *s, size_t *ret_count) NODISCARD;
@@ -268,11 +302,35 @@ void exec_slot_give(struct session *s); /* nothing was started with it */
 /* The command has ended; its place in the agent's table is free only once its end is stored. */
 void exec_slot_end(struct session *s);
 void exec_slot_saved(struct session *s);
+/* So many places more in the agent's table are taken by processes, or fewer. */
+void exec_slot_processes(struct session *s, int jobs);
+
+/* ---- process.c ---- */
+
+/* The end of a process is stored: of those that are kept beyond PROCESS_ENDED_MAX the oldest is forgotten.
+ * False: this one is not kept, and to be forgotten as a command is. */
+bool process_saved(struct exec *x);
+/* A place for one more, the oldest ended one is forgotten for it if need be; ERR_LIMIT when too many run. */
+int process_slot_take(struct session *s, struct err *e) NODISCARD;
+void process_slot_give(struct session *s); /* nothing was started with it */
+void process_slot_end(struct session *s);  /* it has ended, and is kept */
+/* The session has ended, and with it what was kept. */
+void processes_leave(struct session *s);
 
 /* ---- exec_pump.c: reading ---- */
 
+#define EXEC_LIST_TIMEOUT_MS 5000
+
 /* Sends what stdin there is credit for. */
 void exec_push_stdin(struct exec *x);
+/* Does it belong to its starter, and is that the calling thread? */
+bool exec_is_mine(struct exec *x);
+/* Gives one of its starter's to the collector for good. */
+void exec_hand_over(struct exec *x);
+/* Its number at the agent, as learned over this link. */
+void exec_set_number(struct exec *x, struct channel *c, uint32_t number);
+const struct channel_job_info *exec_find_tag(const struct channel_job_info *jobs, size_t count,
+					     const char *tag);
 /* The starter's client is gone: cancels it unless it has a key, and gives it to the collector. */
 void exec_abandon(struct exec *x);
 /* One look at an exec of the collector's, on its thread; never waits. */

@@ -52,7 +52,7 @@ static void judge_deadlines_locked(struct session *s)
 		return;
 	if (s->row.expires_ms && now >= s->row.expires_ms)
 		session_doom_locked(s, "expired", "its ttl is over", NULL);
-	else if (s->row.idle_ms && now >= s->row.idle_ms && TAILQ_EMPTY(&s->execs) &&
+	else if (s->row.idle_ms && now >= s->row.idle_ms && s->slots.taken + s->ending == 0 &&
 		 TAILQ_EMPTY(&s->builtins))
 		session_doom_locked(s, "idle", "it was not used for its idle_s", NULL);
 }

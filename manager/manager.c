@@ -119,7 +119,7 @@ static void leave_all(struct manager *m)
 		struct session *s = all[i];
 		_cleanup_free_ struct exec **list = execs_all(s, &execs);
 		for (size_t k = 0; k < execs; k++) {
-			exec_unlist_unstarted(list[k]);
+			exec_unlist(list[k]);
 			exec_put(list[k]);
 		}
 		sessions_leave(m, s);
@@ -225,6 +225,7 @@ void manager_get_health(struct manager *m, struct manager_health *ret)
 	ret->sessions_live = (int64_t)m->session_count;
 	pthread_mutex_unlock(&m->lock);
 	ret->execs_running = atomic_load(&m->execs_running);
+	ret->processes_running = atomic_load(&m->processes_running);
 }
 
 void manager_set_gauges(struct manager *m)
@@ -241,4 +242,5 @@ void manager_set_gauges(struct manager *m)
 	for (size_t i = 0; i < ARRAY_LEN(live); i++)
 		metrics_set(METRIC_SESSIONS, session_state_name(live[i]), counts[live[i]]);
 	metrics_set(METRIC_COMMANDS_RUNNING, NULL, atomic_load(&m->execs_running));
+	metrics_set(METRIC_PROCESSES_RUNNING, NULL, atomic_load(&m->processes_running));
 }

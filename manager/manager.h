@@ -42,7 +42,7 @@ struct manager_health {
 	char engine[320];      /* "docker 26.1.5 (API 1.45) at unix:///..." or why not */
 	char store[320];       /* "ok" or why not */
 	char warnings[8][200]; /* known weaknesses; "" ends */
-	int64_t sessions_live, execs_running;
+	int64_t sessions_live, execs_running, processes_running;
 };
 void manager_get_health(struct manager *m, struct manager_health *ret);
 /* Sets the gauges of base/metrics.h that are not counted as they change. Never waits for engine or store. */
@@ -118,6 +118,9 @@ const char *session_get_id(const struct session *s);
 /* ---- execs ---- */
 
 struct exec_request {
+	enum exec_kind kind;    /* of a process (manager/process.h): no stdin, timeout, encoding, stream */
+	const char *name;       /* of a process; NULL: none */
+	bool open_stdin;        /* of a process: a stdin that stays open */
 	const char *command;    /* a text for the shell, or NULL and: */
 	const json_t *argv;     /* an array of strings */
 	const char *stdin_data; /* NULL: stdin is /dev/null */

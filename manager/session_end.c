@@ -119,6 +119,7 @@ static bool end_now(struct session *s)
 	    0) /* reconcile closes the row later */
 		LOG(LOG_ERROR, "store refused the end of a session", F("session", s->id), F("why", e.msg));
 	sessions_leave(s->manager, s);
+	processes_leave(s);
 	return true;
 }
 

@@ -62,6 +62,12 @@ void channel_flush_locked(struct channel *c)
 	want_out_locked(c, c->control.len || c->data.len);
 }
 
+/* LIST tells how much stdin was taken: it counts what was written before. */
+static bool is_in_order(enum proto_type type)
+{
+	return type == PROTO_DATA || type == PROTO_EOF || type == PROTO_LIST;
+}
+
 bool channel_queue_locked(struct channel *c, enum proto_type type, uint8_t aux, uint32_t job,
 			  const void *payload, size_t len)
 {
@@ -70,7 +76,7 @@ bool channel_queue_locked(struct channel *c, enum proto_type type, uint8_t aux, 
 	if (c->state == CHANNEL_CLOSED)
 		return false;
 	proto_header(head, type, aux, job, (uint16_t)len);
-	struct buf *b = type == PROTO_DATA || type == PROTO_EOF ? &c->data : &c->control;
+	struct buf *b = is_in_order(type) ? &c->data : &c->control;
 	if (buf_add(b, head, sizeof(head), &e) < 0 || buf_add(b, payload, len, &e) < 0) {
 		channel_fail_locked(c, ERR_SANDBOX, "the link stalls: its queue is full");
 		return false;
@@ -220,7 +226,7 @@ static bool on_link_window(struct channel *c, const struct proto_frame *f)
 
 static bool list_entry(const struct proto_frame *f, struct channel_job_info *ret)
 {
-	uint64_t state = 0, pid = 0, age = 0, taken = 0;
+	uint64_t state = 0, pid = 0, age = 0, taken = 0, open = 1;
 	struct proto_cursor cur = { f->payload, f->length };
 	struct proto_field field;
 	int more;
@@ -237,10 +243,12 @@ static bool list_entry(const struct proto_frame *f, struct channel_job_info *ret
 		return false;
 	(void)proto_find_u64(f, PROTO_F_PID, &pid); /* a job that did not start has none */
 	(void)proto_find_u64(f, PROTO_F_STDIN_BYTES, &taken);
+	(void)proto_find_u64(f, PROTO_F_STDIN_OPEN, &open); /* the agents of before do not tell */
 	ret->state = (enum proto_state)state;
 	ret->pid = (int)(pid & 0x7fffffff);
 	ret->age_ms = (int64_t)(age & INT64_MAX);
 	ret->stdin_bytes = (int64_t)(taken & INT64_MAX);
+	ret->stdin_open = open != 0;
 	return true;
 }
 
@@ -493,10 +501,8 @@ int channel_open(struct channels *cs, struct stream *s, uint64_t generation, int
 	/* The list tells which job numbers are taken. */
 	if (r == 0)
 		r = list_locked(c, &deadline, e);
-	if (r == 0) {
+	if (r == 0)
 		*ret_hello = *c->hello;
-		c->agent = c->hello->start_ns;
-	}
 	if (r < 0)
 		channel_fail_locked(c, e->code, "%s", e->msg); /* a late hello has nowhere to go any more */
 	free(STEAL_PTR(c->hello));                             /* large, and there are many channels */
@@ -547,9 +553,4 @@ int channel_list(struct channel *c, struct channel_job_info *ret_jobs, size_t *r
 	}
 	pthread_mutex_unlock(&c->lock);
 	return r;
-}
-
-uint64_t channel_get_agent(const struct channel *c)
-{
-	return c->agent; /* set before anybody but channel_open() had it */
 }

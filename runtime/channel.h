@@ -35,9 +35,6 @@ struct channel *channel_ref(struct channel *c) NODISCARD;
 void channel_unref(struct channel *c); /* the last one closes the link; takes NULL */
 DEFINE_CLEANUP(struct channel *, channel_unref)
 
-/* Which run of the agent is at the other end: equal for two channels when it is the same process. */
-uint64_t channel_get_agent(const struct channel *c);
-
 /* False once the link is lost. */
 bool channel_is_open(struct channel *c);
 /* Ends the link: every waiter gets ERR_SANDBOX. The jobs in the sandbox go on. */
@@ -52,8 +49,10 @@ struct channel_job_info {
 	int pid;
 	int64_t age_ms;
 	int64_t stdin_bytes; /* of stdin that the agent has taken so far */
+	bool stdin_open;     /* it takes more */
 };
-/* The jobs that the agent has. ret_jobs: room for PROTO_JOBS_MAX. */
+/* The jobs that the agent has, as of after all bytes of stdin that were written before. ret_jobs: room for
+ * PROTO_JOBS_MAX. */
 int channel_list(struct channel *c, struct channel_job_info *ret_jobs, size_t *ret_count, int timeout_ms,
 		 struct err *e) NODISCARD;
 
@@ -116,6 +115,7 @@ int job_attach(struct channel *c, const struct channel_job_info *info, bool spli
  * by channel_read(). */
 int job_adopt(struct channel *c, const struct channel_job_info *info, struct job **ret,
 	      struct err *e) NODISCARD;
+struct job *job_ref(struct job *j) NODISCARD;
 /* Is this its link, and not lost? */
 bool job_is_on(struct job *j, const struct channel *c);
 /* Has its command been started, as far as the agent has said over this link? */
@@ -130,6 +130,7 @@ enum job_event {
 	JOB_GAP,     /* `gap_bytes` of stream `stream` are lost here */
 	JOB_END,     /* job_get_end() is filled; comes last, again and again */
 	JOB_LOST, /* the link is lost, the job may go on: attach again later; comes last, again and again */
+	JOB_STARTED,  /* its command runs: job_get_pid(). Only of a job with PROTO_KEEP_RING */
 	JOB_WRITABLE, /* stdin has credit again (after a job_write() that took less than all) */
 	JOB_HANGUP,   /* the client's socket was closed or broken (only when client_fd >= 0) */
 };
@@ -151,6 +152,7 @@ enum job_event job_next(struct job *j, int timeout_ms, int client_fd, struct job
  */
 typedef void (*job_notify_fn)(void *ctx);
 void job_set_notify(struct job *j, job_notify_fn fn, void *ctx);
+int job_get_pid(struct job *j);                   /* as the agent has it, 0 before JOB_STARTED */
 const struct job_end *job_get_end(struct job *j); /* borrowed; after JOB_END */
 
 /*

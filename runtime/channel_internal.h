@@ -40,6 +40,9 @@ struct job {
 	uint64_t tx_window;      /* bytes of stdin we may send */
 	bool tx_starved;         /* a job_write() took less than all; tell when there is credit */
 	bool stdin_closed, started, ended, lost;
+	bool tells_start; /* the reader wants to know */
+	bool start_news;  /* and was not told yet */
+	int pid;
 	struct job_end end;
 
 	/* The callback. notify_lock is held while it runs; the channel's lock and those of the callback are
@@ -71,10 +74,9 @@ struct channel {
 	enum channel_state state;
 	struct err why;      /* of CHANNEL_CLOSED */
 	struct hello *hello; /* NULL once channel_open() has handed it out */
-	uint64_t agent;      /* its start_ns */
 	struct buf in;       /* bytes not yet a whole frame */
 	struct buf control;  /* frames to be sent first */
-	struct buf data;     /* DATA frames, at most the link's window */
+	struct buf data;     /* DATA frames, at most the link's window, and what goes in order with them */
 	size_t data_cut;     /* bytes of data's first frame still to be sent, when it was cut */
 	bool wants_out;      /* EPOLLOUT is asked for */
 	bool hungry; /* the epoll thread's: more may be had at once: reading stopped for the others' sake */

@@ -125,6 +125,19 @@ static bool on_end(struct job *j, const struct proto_frame *f)
 	return true;
 }
 
+static bool on_started(struct job *j, const struct proto_frame *f)
+{
+	uint64_t pid = 0;
+	if (proto_find_u64(f, PROTO_F_PID, &pid) < 0)
+		return false;
+	j->started = true;
+	j->pid = (int)(pid & INT32_MAX);
+	j->start_news = j->tells_start;
+	if (j->start_news)
+		job_signal_locked(j);
+	return true;
+}
+
 bool job_on_frame_locked(struct job *j, const struct proto_frame *f)
 {
 	switch (f->type) {
@@ -137,8 +150,7 @@ bool job_on_frame_locked(struct job *j, const struct proto_frame *f)
 	case PROTO_EXIT:
 		return on_end(j, f);
 	case PROTO_STARTED:
-		j->started = true;
-		return true;
+		return on_started(j, f);
 	default:
 		return true; /* EOF: the exit says it all */
 	}
@@ -199,6 +211,20 @@ bool job_is_started(struct job *j)
 	bool started = j->started;
 	pthread_mutex_unlock(&j->channel->lock);
 	return started;
+}
+
+struct job *job_ref(struct job *j)
+{
+	atomic_fetch_add(&j->refs, 1);
+	return j;
+}
+
+int job_get_pid(struct job *j)
+{
+	pthread_mutex_lock(&j->channel->lock);
+	int pid = j->pid;
+	pthread_mutex_unlock(&j->channel->lock);
+	return pid;
 }
 
 void job_unref(struct job *j)
@@ -313,6 +339,7 @@ int job_start(struct channel *c, const struct job_spec *spec, struct job **ret, 
 	pthread_mutex_lock(&c->lock);
 	j->id = c->next_job++;
 	j->stdin_closed = !spec->has_stdin;
+	j->tells_start = spec->keep == PROTO_KEEP_RING;
 	j->linked = true;
 	LIST_INSERT_HEAD(&c->jobs, j, entry);
 	if (!send_spec_locked(c, j->id, room, len))
@@ -350,6 +377,7 @@ static int attach(struct channel *c, const struct channel_job_info *info, const 
 		return r;
 	pthread_mutex_lock(&c->lock);
 	j->id = info->job;
+	j->tells_start = !at->out;
 	j->linked = true;
 	LIST_INSERT_HEAD(&c->jobs, j, entry);
 	if (!send_attach_locked(j, at))
@@ -414,6 +442,9 @@ static enum job_event look(struct job *j, struct job_output *ret)
 	enum job_event ev = JOB_TIMEOUT;
 	if (!TAILQ_EMPTY(&j->items)) {
 		ev = take_item_locked(j, ret);
+	} else if (j->start_news) {
+		j->start_news = false;
+		ev = JOB_STARTED;
 	} else if (j->ended) {
 		ev = JOB_END;
 	} else if (j->lost) {

@@ -120,7 +120,10 @@ void session_rows_free(struct session_row *rows, size_t count);
 /* Removes gone and failed sessions that ended before this time, with their execs. */
 int store_session_purge(struct store *st, int64_t ended_before_ms, struct err *e) NODISCARD;
 
-/* ---- execs ---- */
+/* ---- execs: commands and background processes ---- */
+
+/* The numbers are stored. */
+enum exec_kind { EXEC_COMMAND = 0, EXEC_PROCESS = 1 };
 
 struct exec_row {
 	char *id, *session;
@@ -131,6 +134,10 @@ struct exec_row {
 	char *reply;        /* JSON, NULL while it runs */
 	char *reason;       /* NULL while it runs */
 	int64_t started_ms, ended_ms; /* ended 0: runs */
+	int64_t kind;                 /* enum exec_kind */
+	char *name;                   /* of a process; NULL: none */
+	int64_t pid;                  /* of a process; 0: not known (yet) */
+	int64_t kept;                 /* 1: a process that is listed, running or ended */
 };
 void exec_row_clear(struct exec_row *row);
 void exec_rows_free(struct exec_row *rows, size_t count);
@@ -155,18 +162,25 @@ typedef void (*store_done_fn)(void *ctx, bool ok);
 void store_exec_end(struct store *st, const char *id, const char *reason, const char *reply, int64_t ended_ms,
 		    const struct audit_row *audit, store_done_fn on_durable, void *ctx);
 
+/* Not waited for: the process runs as this pid. */
+void store_exec_started(struct store *st, const char *id, int64_t pid);
+/* The process is not kept any more; its row goes as a command's does. audit may be NULL. The second is not
+ * waited for. */
+int store_exec_forget(struct store *st, const char *id, const struct audit_row *audit,
+		      struct err *e) NODISCARD;
+void store_exec_forget_later(struct store *st, const char *id);
+
 int store_exec_get(struct store *st, const char *session, const char *id, struct exec_row *ret,
 		   struct err *e) NODISCARD;
 int store_exec_by_key(struct store *st, const char *session, const char *key, struct exec_row *ret,
 		      struct err *e) NODISCARD;
-/* Newest first, at most limit, replies left out (NULL). */
+/* Commands only, newest first, at most limit, replies left out (NULL). */
 int store_exec_list(struct store *st, const char *session, int limit, struct exec_row **ret_rows,
 		    size_t *ret_count, struct err *e) NODISCARD;
-/* All execs without an end, of all sessions. */
-int store_exec_running(struct store *st, struct exec_row **ret_rows, size_t *ret_count,
-		       struct err *e) NODISCARD;
-/* Removes the rows of execs that ended before this time, and of each session all but the newest
- * STORE_EXECS_KEPT that ended: replies must not fill the disk. Their audit rows stay. */
+/* All execs without an end, and all processes that are kept, of all sessions, in the order of their start. */
+int store_exec_live(struct store *st, struct exec_row **ret_rows, size_t *ret_count, struct err *e) NODISCARD;
+/* Removes the rows of execs that ended before this time and are not kept, and of each session all but the
+ * newest STORE_EXECS_KEPT that ended: replies must not fill the disk. Their audit rows stay. */
 #define STORE_EXECS_KEPT 1000
 int store_exec_purge(struct store *st, int64_t ended_before_ms, struct err *e) NODISCARD;
 

@@ -74,13 +74,54 @@ void store_exec_end(struct store *st, const char *id, const char *reason, const 
 	store_writer_later(st->writer, t);
 }
 
+static int apply_started(struct store_db *d, struct store_ticket *t, struct err *e)
+{
+	sqlite3_stmt *stmt = NULL;
+	if (store_db_prepare(d, "UPDATE exec SET pid = ?2 WHERE id = ?1", &stmt, e) < 0)
+		return -(int)e->code;
+	int rc = sqlite3_bind_text(stmt, 1, t->exec.id, -1, SQLITE_STATIC);
+	rc = rc ? rc : sqlite3_bind_int64(stmt, 2, t->exec.pid);
+	return store_apply_step(d, t, stmt, rc, e);
+}
+
+void store_exec_started(struct store *st, const char *id, int64_t pid)
+{
+	struct store_ticket *t = store_ticket_new(apply_started, NULL);
+	t->exec.id = xstrdup(id);
+	t->exec.pid = pid;
+	store_writer_later(st->writer, t);
+}
+
+static int apply_forget(struct store_db *d, struct store_ticket *t, struct err *e)
+{
+	sqlite3_stmt *stmt = NULL;
+	if (store_db_prepare(d, "UPDATE exec SET kept = 0 WHERE id = ?1", &stmt, e) < 0)
+		return -(int)e->code;
+	return store_apply_step(d, t, stmt, sqlite3_bind_text(stmt, 1, t->exec.id, -1, SQLITE_STATIC), e);
+}
+
+int store_exec_forget(struct store *st, const char *id, const struct audit_row *audit, struct err *e)
+{
+	struct store_ticket *t = store_ticket_new(apply_forget, audit);
+	t->exec.id = xstrdup(id);
+	return store_writer_do(st->writer, t, NULL, e);
+}
+
+void store_exec_forget_later(struct store *st, const char *id)
+{
+	struct store_ticket *t = store_ticket_new(apply_forget, NULL);
+	t->exec.id = xstrdup(id);
+	store_writer_later(st->writer, t);
+}
+
 static int apply_purge(struct store_db *d, struct store_ticket *t, struct err *e)
 {
-	static const char sql[] = "DELETE FROM exec WHERE rowid IN "
-				  "(SELECT rowid FROM exec WHERE ended_ms > 0 AND ended_ms < ?1 UNION ALL "
-				  "SELECT rowid FROM (SELECT rowid, row_number() OVER "
-				  "(PARTITION BY session ORDER BY ended_ms DESC) AS place "
-				  "FROM exec WHERE ended_ms > 0) WHERE place > ?3 LIMIT ?2)";
+	static const char sql[] =
+		"DELETE FROM exec WHERE rowid IN "
+		"(SELECT rowid FROM exec WHERE ended_ms > 0 AND ended_ms < ?1 AND kept = 0 UNION ALL "
+		"SELECT rowid FROM (SELECT rowid, row_number() OVER "
+		"(PARTITION BY session ORDER BY ended_ms DESC) AS place "
+		"FROM exec WHERE ended_ms > 0 AND kept = 0) WHERE place > ?3 LIMIT ?2)";
 	sqlite3_stmt *stmt = NULL;
 	if (store_db_prepare(d, sql, &stmt, e) < 0)
 		return -(int)e->code;
@@ -138,18 +179,19 @@ static int list_by(struct store *st, const struct store_query *q, struct exec_ro
 int store_exec_list(struct store *st, const char *session, int limit, struct exec_row **ret_rows,
 		    size_t *ret_count, struct err *e)
 {
-	static const char sql[] = "SELECT id, session, command, key, request_hash, options, NULL, reason, "
-				  "started_ms, ended_ms FROM exec "
-				  "WHERE session = ? ORDER BY started_ms DESC, rowid DESC LIMIT ?";
+	static const char sql[] =
+		"SELECT id, session, command, key, request_hash, options, NULL, reason, "
+		"started_ms, ended_ms, kind, name, pid, kept FROM exec "
+		"WHERE session = ? AND kind = 0 ORDER BY started_ms DESC, rowid DESC LIMIT ?";
 	struct store_arg args[] = { { session, 0 }, { NULL, limit } };
 	struct store_query q = { sql, &store_execs, args, ARRAY_LEN(args) };
 	return list_by(st, &q, ret_rows, ret_count, e);
 }
 
-int store_exec_running(struct store *st, struct exec_row **ret_rows, size_t *ret_count, struct err *e)
+int store_exec_live(struct store *st, struct exec_row **ret_rows, size_t *ret_count, struct err *e)
 {
 	struct store_arg arg = { NULL, RUNNING_MAX };
-	struct store_query q = { SELECT "WHERE ended_ms = 0 ORDER BY started_ms LIMIT ?", &store_execs, &arg,
-				 1 };
+	struct store_query q = { SELECT "WHERE ended_ms = 0 OR kept = 1 ORDER BY started_ms, rowid LIMIT ?",
+				 &store_execs, &arg, 1 };
 	return list_by(st, &q, ret_rows, ret_count, e);
 }

@@ -21,7 +21,7 @@
 
 #define STORE_EXEC_MORE(X) \
 	X(TEXT, command) X(TEXT, key) X(TEXT, request_hash) X(TEXT, options) X(TEXT, reply) X(TEXT, reason) \
-	X(INT, started_ms) X(INT, ended_ms)
+	X(INT, started_ms) X(INT, ended_ms) X(INT, kind) X(TEXT, name) X(INT, pid) X(INT, kept)
 #define STORE_EXEC_COLUMNS(X) X(TEXT, id) X(TEXT, session) STORE_EXEC_MORE(X)
 
 #define STORE_AUDIT_MORE(X) \

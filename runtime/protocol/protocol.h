@@ -151,7 +151,6 @@ enum proto_tag {
 	PROTO_F_SHM_RMID_FORCED,
 	PROTO_F_MOUNT,     /* repeated: a nested field list, one for each mount the agent can write to */
 	PROTO_F_INTERFACE, /* repeated, text: network interfaces, lo included */
-	PROTO_F_START_NS, /* when this agent started, since the kernel did: no other run of it has the same */
 
 	/* inside PROTO_F_MOUNT */
 	PROTO_F_PATH = 64,
@@ -194,6 +193,7 @@ enum proto_tag {
 	PROTO_F_STATE = 160, /* enum proto_state */
 	PROTO_F_AGE_MS,      /* since START */
 	PROTO_F_STDIN_BYTES, /* of stdin taken so far; a manager that attaches goes on from here */
+	PROTO_F_STDIN_OPEN,  /* 1: it takes more; 0: it was closed by either side, or there is none */
 
 	/* output of a built-in (builtin.h) */
 	PROTO_F_ENTRY = 192, /* a nested field list */

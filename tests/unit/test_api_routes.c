@@ -8,7 +8,7 @@ struct find_row {
 	const char *name, *method, *target;
 	int want;
 	const char *route;          /* its name; the value of Allow with ERR_METHOD */
-	const char *session, *exec; /* NULL: none */
+	const char *session, *exec; /* the second also of a process; NULL: none */
 };
 
 static const struct find_row finds[] = {
@@ -25,6 +25,11 @@ static const struct find_row finds[] = {
 	{ "route: an exec below a session", "GET", "/v1/sessions/s_1/execs/e_1", 0, "exec.get", "s_1",
 	  "e_1" },
 	{ "route: cancel", "DELETE", "/v1/sessions/s_1/execs/e_1", 0, "exec.cancel", "s_1", "e_1" },
+	{ "route: a process at the root", "GET", "/processes/p_1?offset=3&wait_s=1", 0, "process.get", NULL,
+	  "p_1" },
+	{ "route: below a process", "POST", "/v1/sessions/s_1/processes/p_1/stdin", 0, "process.stdin", "s_1",
+	  "p_1" },
+	{ "route: an empty process", "GET", "/processes//stream", ERR_NOT_FOUND, NULL, NULL, NULL },
 	{ "route: a method it has not", "PUT", "/v1/sessions", ERR_METHOD, "GET, HEAD, POST", NULL, NULL },
 	{ "route: methods have one case", "post", "/exec", ERR_METHOD, "POST", NULL, NULL },
 	{ "route: the root", "GET", "/", ERR_NOT_FOUND, NULL, NULL, NULL },
@@ -57,7 +62,8 @@ static void find_test(void **state)
 	if (!row->want) {
 		assert_string_equal(rq.route->name, row->route);
 		assert_string_equal(rq.session_id ? rq.session_id : "-", row->session ? row->session : "-");
-		assert_string_equal(rq.exec_id ? rq.exec_id : "-", row->exec ? row->exec : "-");
+		const char *name = rq.exec_id ? rq.exec_id : rq.process_id;
+		assert_string_equal(name ? name : "-", row->exec ? row->exec : "-");
 	}
 	request_clear(&rq);
 }
@@ -65,7 +71,7 @@ static void find_test(void **state)
 static bool has_known_pieces_only(const char *path)
 {
 	for (const char *at = path; (at = strchr(at, '{')); at++)
-		if (strncmp(at, "{session}", 9) && strncmp(at, "{exec}", 6))
+		if (strncmp(at, "{session}", 9) && strncmp(at, "{exec}", 6) && strncmp(at, "{process}", 9))
 			return false;
 	return true;
 }
