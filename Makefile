@@ -95,13 +95,15 @@ Q ?= @
 
 # ---- running it ----
 
-.PHONY: up down image
+.PHONY: up down image standalone
 up: ## builds and starts everything on this machine, and runs a first command
 	@setup/up.sh
 down: ## undoes `make up`
 	@setup/down.sh
 image: ## (re)builds the sandbox image into the engine that SANDBOX_ENGINE names
 	@images/build.sh
+standalone: all ## builds the image with berthd in it, a sandbox of its own, into the same engine
+	@images/standalone.sh
 
 .PHONY: clean
 clean: ## removes build/

@@ -91,6 +91,18 @@ bool auth_is_admin(const struct api *api, const struct request *rq)
 	return token && id_secret_equal(token, api->settings->admin_token);
 }
 
+/* There is one session, at the root, and nobody above it. */
+static int check_local(struct api *api, struct request *rq, const char *token, struct err *e)
+{
+	if (!id_secret_equal(token, api->settings->token))
+		return err_set(e, ERR_UNAUTHORIZED, "the token is not known");
+	if (rq->route->access == ROUTE_BELOW && !rq->session_id)
+		return check_default(api, rq, e);
+	rq->who.actor = "session";
+	return err_set(e, ERR_LOCAL_MODE,
+		       "berthd runs in its one sandbox (SANDBOX_RUNTIME=local): there are no others");
+}
+
 int auth_check(struct api *api, struct request *rq, struct err *e)
 {
 	const char *token = auth_bearer(request_header(rq, "Authorization"));
@@ -99,6 +111,8 @@ int auth_check(struct api *api, struct request *rq, struct err *e)
 		return 0;
 	if (!token)
 		return err_set(e, ERR_UNAUTHORIZED, "a bearer token is needed");
+	if (settings_is_local(api->settings))
+		return check_local(api, rq, token, e);
 	if (id_secret_equal(token, api->settings->admin_token))
 		return check_admin(api, rq, e);
 	if (id_secret_equal(token, api->settings->token))

@@ -24,6 +24,9 @@ static int find_route(struct api *api, struct request *rq, struct response *rs, 
 	if (!routes_find(rq, allow, e))
 		return 0;
 	auth_identify(api, rq); /* for the row of the refusal */
+	/* what a later release has there is not here, either */
+	if (settings_is_local(api->settings) && rq->segment_count && !strcmp(rq->segments[0], "v1"))
+		return err_set(e, ERR_LOCAL_MODE, "berthd runs in its one sandbox (SANDBOX_RUNTIME=local)");
 	if (e->code == ERR_METHOD)
 		response_header(rs, "Allow", "%s", allow);
 	return -e->code;

@@ -21,9 +21,9 @@ int handle_health_get(struct api *api, struct request *rq, struct response *rs, 
 	for (size_t i = 0; i < ARRAY_LEN(h.warnings) && h.warnings[i][0]; i++)
 		json_array_append_new(warnings, json_string_lossy(h.warnings[i], strlen(h.warnings[i])));
 	response_json(rs, h.ok ? 200 : 503,
-		      json_pack("{s:b, s:s, s:s, s:I, s:I, s:o, s:o, s:o}", "ok", h.ok, "version",
-				BERTH_VERSION, "workspace", api->settings->workspace, "busy",
-				(json_int_t)h.execs_running, "sessions", (json_int_t)h.sessions_live,
+		      json_pack("{s:b, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o}", "ok", h.ok, "version",
+				BERTH_VERSION, "runtime", h.runtime, "workspace", api->settings->workspace,
+				"busy", (json_int_t)h.execs_running, "sessions", (json_int_t)h.sessions_live,
 				"engine", part(h.engine_ok, h.engine), "store", part(h.store_ok, h.store),
 				"warnings", warnings));
 	return 0;

@@ -32,6 +32,7 @@
 	X(ERR_LIMIT, "limit_exceeded", 429, 7)              \
 	X(ERR_INTERNAL, "internal", 500, 8)                 \
 	X(ERR_UNSUPPORTED, "not_supported", 501, 6)         \
+	X(ERR_LOCAL_MODE, "local_mode", 501, 6)             \
 	X(ERR_ENGINE, "engine_failure", 502, 8)             \
 	X(ERR_UNAVAILABLE, "engine_unavailable", 503, 8)    \
 	X(ERR_STORE, "store_unavailable", 503, 8)           \

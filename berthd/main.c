@@ -3,11 +3,13 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <jansson.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -16,6 +18,7 @@
 #include "base/log.h"
 #include "manager/manager.h"
 #include "manager/settings.h"
+#include "runtime/local.h"
 
 #define STOP_DEADLINE_MS 10000
 #define TOKEN_FILE "admin-token"
@@ -75,7 +78,7 @@ static int read_token(int fd, char **ret, struct err *e)
 /* Without a token from outside, one is made at the first start: also on loopback nobody gets in without. */
 static int ensure_admin_token(struct settings *s, struct err *e)
 {
-	if (s->admin_token)
+	if (s->admin_token || settings_is_local(s))
 		return 0;
 	_cleanup_free_ char *path = xasprintf("%s/%s", s->data_dir, TOKEN_FILE);
 	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -93,11 +96,25 @@ static int ensure_admin_token(struct settings *s, struct err *e)
 	return 0;
 }
 
-static void wait_for_stop(const sigset_t *set)
+/*
+ * PID 1 of a container is asked to end from outside: by a process that this namespace does not know, or by a
+ * key on the terminal. A command can queue a signal with any pid in it, but these codes are the kernel's own
+ * (rt_sigqueueinfo(2)).
+ */
+static bool is_from_outside(const siginfo_t *info)
 {
-	int signo = 0;
-	while (sigwait(set, &signo) != 0)
-		;
+	return getpid() != 1 || (info->si_code == SI_USER && info->si_pid == 0) || info->si_code == SI_KERNEL;
+}
+
+static void wait_for_stop(const sigset_t *set, struct manager *m)
+{
+	siginfo_t info;
+	int signo;
+	do {
+		signo = sigwaitinfo(set, &info);
+		if (signo == SIGCHLD)
+			manager_on_children(m);
+	} while (signo < 0 || signo == SIGCHLD || !is_from_outside(&info));
 	LOG(LOG_INFO, "stopping", F("signal", signo));
 }
 
@@ -114,11 +131,52 @@ static int serve(struct settings *s, const sigset_t *stop_signals, struct err *e
 	if (r == 0) {
 		LOG(LOG_INFO, "berthd is ready", F("version", BERTH_VERSION), F("listen", s->listen),
 		    F("port", server_port(server)));
-		wait_for_stop(stop_signals);
+		wait_for_stop(stop_signals, m);
 		server_stop(server, STOP_DEADLINE_MS);
 	}
 	manager_free(m);
 	return r;
+}
+
+/* The token may be in a file that only root can read. Whoever runs as root in the container is not kept from
+ * anything, so commands do not. */
+static int leave_root(struct err *e)
+{
+	if (geteuid() != 0)
+		return 0;
+	if (setgroups(0, NULL) < 0 || setresgid(SANDBOX_UID, SANDBOX_UID, SANDBOX_UID) < 0 ||
+	    setresuid(SANDBOX_UID, SANDBOX_UID, SANDBOX_UID) < 0)
+		return err_sys(e, ERR_INVALID, errno,
+			       "SANDBOX_RUNTIME=local does not run as root, and cannot become user %d",
+			       SANDBOX_UID);
+	return 0;
+}
+
+/*
+ * Commands have our uid: what they may not see must be in no file that they can open, and in no memory that
+ * they can trace. The program's mode, 0111, makes this process undumpable from execve on; this is the second
+ * lock.
+ */
+static int set_up_local(struct settings *s, struct err *e)
+{
+	if (!settings_is_local(s))
+		return 0;
+	if (!s->local_anywhere && !local_is_container())
+		return err_field(
+			e, "SANDBOX_RUNTIME",
+			"local is for a container, and this looks like none: commands could do here all that "
+			"berthd's user can (SANDBOX_LOCAL_ANYWHERE=1 allows it)");
+	if (leave_root(e) < 0)
+		return -(int)e->code;
+	if (s->token_file && access(s->token_file, R_OK) == 0)
+		return err_field(e, "SANDBOX_TOKEN",
+				 "every command could read it in %s: let that be root's alone and start the "
+				 "container as "
+				 "root, or use SANDBOX_TOKEN",
+				 s->token_file);
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return err_sys(e, ERR_INTERNAL, errno, "cannot protect this process");
+	return 0;
 }
 
 static int run(struct settings *s)
@@ -128,10 +186,14 @@ static int run(struct settings *s)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	if (settings_is_local(s))
+		sigaddset(&set, SIGCHLD);
 	pthread_sigmask(SIG_BLOCK, &set, NULL); /* before the first thread, so that all inherit it */
 	set_up_log(s);
 	set_up_process();
-	int r = serve(s, &set, &e);
+	int r = set_up_local(s, &e);
+	if (r == 0)
+		r = serve(s, &set, &e);
 	curl_global_cleanup();
 	return r < 0 ? fail(&e) : 0;
 }
@@ -141,8 +203,9 @@ int main(int argc, char **argv)
 	struct settings s = { 0 };
 	enum settings_action action = SETTINGS_RUN;
 	struct err e;
-	int status = 0;
-	if (settings_load(argc, argv, &s, &action, &e) < 0)
+	int status = 0, r = settings_load(argc, argv, &s, &action, &e);
+	settings_scrub_environment();
+	if (r < 0)
 		return fail(&e);
 	switch (action) {
 	case SETTINGS_HELP:

@@ -156,8 +156,13 @@ struct probe {
 	char why[320];
 };
 
+struct driver;
+struct local;
+
 struct manager {
 	const struct settings *settings;
+	const struct driver *driver;
+	struct local *local; /* of driver_local alone */
 	struct store *store;
 	struct channels *channels;
 	struct workers *workers; /* open links */
@@ -194,6 +199,12 @@ struct manager {
 
 	atomic_int_least64_t execs_running, processes_running, stdin_bytes;
 };
+
+/* ---- manager.c ---- */
+
+/* A flood of /health must not become a flood at the engine or the disk. False: `ret` is fresh enough. */
+bool probe_is_stale(struct manager *m, struct probe *p, struct probe *ret);
+void probe_remember(struct manager *m, struct probe *p, struct probe *found, int r, const struct err *e);
 
 /* ---- engine_slot.c ---- */
 
@@ -364,7 +375,9 @@ void janitor_wake(struct janitor *j, bool reconcile);
 
 /* ---- reconcile.c ---- */
 
-/* Compares engine and table both ways, and ends or removes what has no counterpart. */
+/* Compares the engine with the table both ways, and ends or removes what has no counterpart. */
+int reconcile_engine(struct manager *m, struct err *e) NODISCARD;
+/* The driver's part, and rows that say they live of sessions that do not. */
 int manager_reconcile(struct manager *m, struct err *e) NODISCARD;
 
 /* ---- audit.c ---- */

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "manager/driver.h"
 #include "manager/internal.h"
 
 #define TICK_MS 1000
@@ -170,11 +171,7 @@ static void *events_main(void *arg)
 	struct janitor *j = arg;
 	struct manager *m = j->manager;
 	while (!atomic_load(&j->stop)) {
-		struct engine *g = NULL;
-		struct err e;
-		if (manager_engine(m, &g, &e) == 0)
-			(void)!engine_events(g, SANDBOX_LABEL_INSTANCE, m->instance, &j->stop, on_event, j,
-					     &e);
+		m->driver->watch(m, &j->stop, on_event, j);
 		janitor_wake(j, true);
 		for (int i = 0; i < EVENTS_RETRY_S * 10 && !atomic_load(&j->stop); i++)
 			clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 100000000 }, NULL);

@@ -7,16 +7,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "manager/driver.h"
 #include "manager/grants.h"
 #include "manager/internal.h"
 #include "manager/session_default.h"
+#include "runtime/local.h"
 
 #define WORKERS 4
 #define ENDERS 8
 #define WORKERS_QUEUE 4096
 #define KEY_INSTANCE "instance"
 #define PROBE_MS 1000 /* /health asks engine and store at most so often */
-#define PING_TIMEOUT_MS 2000
 
 static int find_instance(struct manager *m, struct err *e)
 {
@@ -67,11 +68,13 @@ static int start(struct manager *m, struct err *e)
 {
 	int r = grants_new(m->settings, &m->grants, e);
 	if (r == 0)
-		r = store_open(m->settings->data_dir, &m->store, e);
+		r = store_open(m->driver == &driver_local ? NULL : m->settings->data_dir, &m->store, e);
 	if (r == 0)
 		r = find_instance(m, e);
 	if (r == 0)
 		r = channels_new(&m->channels, e);
+	if (r == 0 && m->driver == &driver_local)
+		m->local = local_new(m->channels, m->settings->local_agent);
 	if (r == 0)
 		r = collector_new(&m->collector, e);
 	if (r == 0)
@@ -91,6 +94,7 @@ int manager_new(const struct settings *settings, struct manager **ret, struct er
 {
 	struct manager *m = xcalloc(1, sizeof(*m));
 	m->settings = settings;
+	m->driver = driver_of(settings->runtime);
 	m->engine_probe.ok = m->store_probe.ok =
 		true; /* until the first look, which has begun when somebody asks */
 	pthread_mutex_init(&m->lock, NULL);
@@ -144,6 +148,7 @@ void manager_free(struct manager *m)
 	collector_free(m->collector);
 	janitor_free(m->janitor);
 	engine_free(m->engine);
+	local_free(m->local);
 	grants_free(m->grants);
 	pthread_mutex_destroy(&m->lock);
 	pthread_mutex_destroy(&m->connecting);
@@ -153,16 +158,7 @@ void manager_free(struct manager *m)
 
 /* ---- health and figures ---- */
 
-static void describe(struct engine *g, char *out, size_t size)
-{
-	struct engine_info i;
-	engine_get_info(g, &i);
-	snprintf(out, size, "%s %s (API %s)", i.kind == ENGINE_DOCKER ? "docker" : "podman", i.version,
-		 i.api);
-}
-
-/* A flood of /health must not become a flood at the engine or the disk. False: `ret` is fresh enough. */
-static bool is_stale(struct manager *m, struct probe *p, struct probe *ret)
+bool probe_is_stale(struct manager *m, struct probe *p, struct probe *ret)
 {
 	pthread_mutex_lock(&m->lock);
 	bool stale = !p->at_ms || clock_mono_ms() - p->at_ms >= PROBE_MS;
@@ -173,7 +169,7 @@ static bool is_stale(struct manager *m, struct probe *p, struct probe *ret)
 	return stale;
 }
 
-static void remember(struct manager *m, struct probe *p, struct probe *found, int r, const struct err *e)
+void probe_remember(struct manager *m, struct probe *p, struct probe *found, int r, const struct err *e)
 {
 	found->ok = r == 0;
 	snprintf(found->why, sizeof(found->why), "%s", r < 0 ? e->msg : "");
@@ -182,43 +178,22 @@ static void remember(struct manager *m, struct probe *p, struct probe *found, in
 	pthread_mutex_unlock(&m->lock);
 }
 
-static void engine_health(struct manager *m, struct manager_health *ret)
-{
-	struct err e;
-	struct probe found;
-	struct engine *g = manager_known_engine(m, &e);
-	if (!g) {
-		snprintf(ret->engine, sizeof(ret->engine), "%s", e.msg);
-		return;
-	}
-	if (is_stale(m, &m->engine_probe, &found))
-		remember(m, &m->engine_probe, &found, engine_ping(g, PING_TIMEOUT_MS, &e), &e);
-	ret->engine_ok = found.ok;
-	snprintf(ret->engine, sizeof(ret->engine), "%s", found.why);
-	if (ret->engine_ok)
-		describe(g, ret->engine, sizeof(ret->engine));
-	for (size_t i = 0; i < ARRAY_LEN(ret->warnings); i++) {
-		const char *warning = engine_warning(g, (int)i);
-		if (!warning)
-			break;
-		snprintf(ret->warnings[i], sizeof(ret->warnings[i]), "%s", warning);
-	}
-}
-
 static void store_health(struct manager *m, struct manager_health *ret)
 {
 	struct err e;
 	struct probe found;
-	if (is_stale(m, &m->store_probe, &found))
-		remember(m, &m->store_probe, &found, store_check(m->store, &e), &e);
+	if (probe_is_stale(m, &m->store_probe, &found))
+		probe_remember(m, &m->store_probe, &found, store_check(m->store, &e), &e);
 	ret->store_ok = found.ok;
-	snprintf(ret->store, sizeof(ret->store), "%s", found.ok ? "ok" : found.why);
+	const char *ok = m->driver == &driver_local ? "in memory" : "ok";
+	snprintf(ret->store, sizeof(ret->store), "%s", found.ok ? ok : found.why);
 }
 
 void manager_get_health(struct manager *m, struct manager_health *ret)
 {
 	*ret = (struct manager_health){ 0 };
-	engine_health(m, ret);
+	ret->runtime = m->driver->name;
+	m->driver->health(m, ret);
 	store_health(m, ret);
 	ret->ok = ret->engine_ok && ret->store_ok;
 	pthread_mutex_lock(&m->lock);

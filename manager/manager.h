@@ -29,6 +29,8 @@ int manager_new(const struct settings *settings, struct manager **ret, struct er
 void manager_free(struct manager *m);
 /* Wakes every handler that waits in exec_next(): they get EXEC_SHUTDOWN. */
 void manager_quiesce(struct manager *m);
+/* With SANDBOX_RUNTIME=local, after each SIGCHLD: reaps. */
+void manager_on_children(struct manager *m);
 
 /* Who asks: for audit rows. Borrowed texts. */
 struct caller {
@@ -37,7 +39,8 @@ struct caller {
 };
 
 struct manager_health {
-	bool ok; /* engine and store both work */
+	bool ok;             /* engine and store both work */
+	const char *runtime; /* "engine" or "local" (SANDBOX_RUNTIME) */
 	bool engine_ok, store_ok;
 	char engine[320];      /* "docker 26.1.5 (API 1.45) at unix:///..." or why not */
 	char store[320];       /* "ok" or why not */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "manager/driver.h"
 #include "manager/internal.h"
 #include "runtime/delivery.h"
 
@@ -148,7 +149,7 @@ static void deliver_ahead(void *arg)
 		LOG(LOG_WARN, "the agent cannot be delivered yet", F("why", e.msg));
 }
 
-int manager_reconcile(struct manager *m, struct err *e)
+int reconcile_engine(struct manager *m, struct err *e)
 {
 	struct sandbox_kit kit;
 	_cleanup_(listing_clear) struct listing containers = { 0 };
@@ -169,5 +170,11 @@ int manager_reconcile(struct manager *m, struct err *e)
 	judge_sessions(m, g, &containers);
 	remove_stray_containers(m, &kit, &containers);
 	remove_stray_volumes(m, g, &volumes);
-	return close_rows(m, e);
+	return 0;
+}
+
+int manager_reconcile(struct manager *m, struct err *e)
+{
+	int r = m->driver->reconcile(m, e);
+	return r == 0 ? close_rows(m, e) : r;
 }

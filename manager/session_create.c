@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "manager/driver.h"
 #include "manager/grants.h"
 #include "manager/internal.h"
 #include "manager/session_default.h"
-#include "runtime/delivery.h"
 
 #define PROBE_TIMEOUT_MS 10000
 #define MIB (1ll << 20)
@@ -137,39 +137,6 @@ static void spec_of(const struct session_row *row, enum workspace_kind kind, str
 	};
 }
 
-static int check_engine_side(struct engine *g, const struct sandbox_spec *spec, struct err *e)
-{
-	bool there = true;
-	if (spec->runtime && engine_has_runtime(g, spec->runtime, &there, e) < 0)
-		return -(int)e->code;
-	return there ? 0 : err_field(e, "isolation", "the engine has no runtime %s", spec->runtime);
-}
-
-static char *env_text(char *const *env)
-{
-	_cleanup_json_ json_t *list = json_array();
-	for (; env && *env; env++)
-		json_array_append_new(list, json_string_lossy(*env, strlen(*env)));
-	return json_text(list);
-}
-
-/* *ret_image is filled for the time of the create; its id goes into the row. */
-static int find_image(struct engine *g, struct session_row *row, struct engine_image *ret_image,
-		      struct err *e)
-{
-	int r = engine_image_inspect(g, row->image, ret_image, e);
-	if (r == -ERR_NOT_FOUND) {
-		err_set(e, ERR_NOT_FOUND, "the engine has no image %s: build or pull it first (make image)",
-			row->image);
-		snprintf(e->field, sizeof(e->field), "image");
-	}
-	if (r < 0)
-		return r;
-	row->image_id = xstrdup(ret_image->id);
-	row->image_env = env_text(ret_image->env);
-	return 0;
-}
-
 /* What the spec of a sandbox to be borrows, besides the row. */
 struct creation {
 	struct engine_image image;
@@ -197,7 +164,6 @@ static int check(struct manager *m, const struct session_request *rq, struct ses
 {
 	enum workspace_kind kind = WORKSPACE_VOLUME;
 	struct sandbox_places places;
-	struct engine *g = NULL;
 	int r = check_ranges(row, rq->may_be_endless, e);
 	if (r == 0)
 		r = exec_env_check(rq->env, e);
@@ -210,13 +176,7 @@ static int check(struct manager *m, const struct session_request *rq, struct ses
 	if (r == 0)
 		r = sandbox_divide(ret_spec, &places, e);
 	if (r == 0)
-		r = manager_engine(m, &g, e);
-	if (r == 0)
-		r = grants_check_network(m->grants, g, row->network, rq->is_default, e);
-	if (r == 0)
-		r = check_engine_side(g, ret_spec, e);
-	if (r == 0)
-		r = find_image(g, row, &c->image, e);
+		r = m->driver->plan(m, rq, ret_spec, row, &c->image, e);
 	ret_spec->image = row->image_id;
 	ret_spec->image_volumes = (const char *const *)c->image.volumes;
 	return r == 0 ? sandbox_divide(ret_spec, &places, e) : r; /* with the image's volumes */
@@ -260,25 +220,6 @@ void session_probe_shell(struct session *s, struct channel *c)
 	pthread_mutex_lock(&s->lock);
 	s->no_shell = !shell;
 	pthread_mutex_unlock(&s->lock);
-}
-
-static int make_sandbox(struct manager *m, const struct sandbox_spec *spec, struct sandbox *ret,
-			struct err *e)
-{
-	struct sandbox_kit kit;
-	struct err other;
-	int64_t deadline = clock_mono_ms() + MANAGER_CREATE_TIMEOUT_MS;
-	int r = manager_kit(m, &kit, e);
-	if (r < 0)
-		return r;
-	r = sandbox_create(&kit, spec, MANAGER_CREATE_TIMEOUT_MS, ret, e);
-	struct sandbox_kit lost = kit;
-	if (r == -ERR_ENGINE && delivery_is_lost(&kit) && manager_redeliver(m, &kit, &other) == 0) {
-		r = sandbox_create(&kit, spec, (int)clock_left_ms(deadline), ret, e);
-		/* The empty one that the engine has made of the lost name. */
-		(void)!engine_volume_remove(kit.engine, lost.agent_volume, &other);
-	}
-	return r;
 }
 
 /* Has somebody asked for its end while it was being made? */
@@ -326,18 +267,14 @@ static int bring_up(struct manager *m, struct session *s, const char *image, con
 		    const struct caller *who, struct err *e)
 {
 	struct sandbox box = { 0 };
-	int r = make_sandbox(m, spec, &box, e);
+	int r = m->driver->make(m, spec, &box, e);
 	if (r == 0)
 		r = finish(s, image, &box, who, e);
 	if (r == 0)
 		return 0;
-	if (box.container[0]) {
-		struct sandbox_kit kit;
-		struct err ignored; /* a remainder is found by its label */
-		if (manager_engine_kit(m, &kit, &ignored) == 0)
-			(void)!sandbox_destroy(&kit, s->sandbox, box.container, MANAGER_DELETE_TIMEOUT_MS,
-					       &ignored);
-	}
+	struct err ignored; /* a remainder is found by its label */
+	if (box.container[0])
+		(void)!m->driver->destroy(m, s->sandbox, box.container, &ignored);
 	channel_unref(box.channel);
 	give_up(s, image, who, e);
 	return r;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "manager/driver.h"
 #include "manager/internal.h"
 
 #define TIMEOUT_MS 90000 /* to remove what is left of one, and to make the next */
@@ -240,18 +241,14 @@ static int check_ended(struct manager *m, const char *id, struct err *e)
 
 static int remove_workspace(struct manager *m, const char *id, const struct caller *who, struct err *e)
 {
-	struct sandbox_kit kit;
 	_cleanup_(session_unref_cleanup_) struct session *s = session_default_peek(m);
 	if (s)
 		return err_set(e, ERR_CONFLICT, "session %s works on it", s->id);
-	int r = manager_engine_kit(m, &kit, e);
-	if (r < 0)
-		return r;
 	struct audit_row audit =
 		audit_of(who, "workspace.delete", id, SESSION_DEFAULT_WORKSPACE, "accepted", NULL);
-	r = store_audit(m->store, &audit, e);
+	int r = store_audit(m->store, &audit, e);
 	if (r == 0)
-		r = sandbox_workspace_remove(&kit, SESSION_DEFAULT_WORKSPACE, e);
+		r = m->driver->remove_workspace(m, SESSION_DEFAULT_WORKSPACE, e);
 	if (r == 0)
 		LOG(LOG_INFO, "the default session's workspace was removed", F("session", id));
 	return r;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "manager/driver.h"
 #include "manager/internal.h"
 
 #define RETRY_MS 1000 /* what the engine refuses to remove is tried again, less and less often */
@@ -81,14 +82,10 @@ static void cut_off(struct session *s, const char *detail)
 
 static int remove_remains(struct session *s, struct err *e)
 {
-	struct sandbox_kit kit;
-	int r = manager_engine_kit(s->manager, &kit, e);
-	if (r < 0)
-		return r;
 	pthread_mutex_lock(&s->lock);
 	_cleanup_free_ char *container = copy(s->row.container);
 	pthread_mutex_unlock(&s->lock);
-	return sandbox_destroy(&kit, s->sandbox, container, MANAGER_DELETE_TIMEOUT_MS, e);
+	return s->manager->driver->destroy(s->manager, s->sandbox, container, e);
 }
 
 /* To stopping. It may be there already, from before a restart; a full disk does not keep it alive. */

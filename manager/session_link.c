@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "manager/driver.h"
 #include "manager/internal.h"
 
 #define BACKOFF_MIN_MS 100
@@ -82,16 +83,12 @@ static uint64_t next_generation(struct session *s)
  * succeeds. */
 static int open_link(struct session *s, struct channel **ret, struct err *e)
 {
-	struct sandbox_kit kit;
+	struct manager *m = s->manager;
 	pthread_mutex_lock(&s->lock);
 	_cleanup_free_ char *container = xstrdup(s->row.container);
 	pthread_mutex_unlock(&s->lock);
 	_cleanup_free_ struct hello *hello = xcalloc(1, sizeof(*hello));
-	int r = manager_engine_kit(s->manager, &kit, e);
-	if (r == 0)
-		r = sandbox_connect(&kit, container, next_generation(s), MANAGER_CONNECT_TIMEOUT_MS, ret,
-				    hello, e);
-	return r;
+	return m->driver->link(m, container, next_generation(s), ret, hello, e);
 }
 
 static void set_link(struct session *s, struct channel *c, int r, const struct err *e)

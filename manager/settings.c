@@ -13,6 +13,7 @@
 
 #define SECRET_MAX 4096
 #define CONFIG_ENV "SANDBOX_CONFIG"
+#define LOCAL_PORT 8080LL
 
 /* One place a value may come from, with what it gives for each row of the table. */
 enum source { FROM_FILE, FROM_ENV, FROM_FLAG, SOURCES };
@@ -43,6 +44,7 @@ void settings_clear(struct settings *s)
 {
 	for (size_t i = 0; i < settings_count; i++)
 		setting_clear(&settings_table[i], s);
+	free(s->token_file);
 	*s = (struct settings){ 0 };
 }
 
@@ -351,15 +353,44 @@ static const char *source_of(const struct settings *s, const char *key)
 	return s->sources[find_row(key, strlen(key), false, &file) - settings_table];
 }
 
+bool settings_is_local(const struct settings *s)
+{
+	return strcmp(s->runtime, "local") == 0;
+}
+
 static void port_to_listen(struct settings *s)
 {
-	bool file = false;
+	bool file = false, given = strcmp(source_of(s, "port"), "default") != 0;
 	const struct setting *listen = find_row("listen", 6, false, &file);
-	if (strcmp(source_of(s, "port"), "default") == 0 || strcmp(source_of(s, "listen"), "default") != 0)
+	if (strcmp(source_of(s, "listen"), "default") != 0 || (!given && !settings_is_local(s)))
 		return;
 	free(s->listen);
-	s->listen = xasprintf("127.0.0.1:%lld", (long long)s->port);
-	s->sources[listen - settings_table] = source_of(s, "port");
+	s->listen = xasprintf("%s:%lld", settings_is_local(s) ? "0.0.0.0" : "127.0.0.1",
+			      given ? (long long)s->port : LOCAL_PORT);
+	s->sources[listen - settings_table] = source_of(s, given ? "port" : "runtime");
+}
+
+/* In the one container there is neither an administrator nor anything that an engine would let in. */
+static int check_local(const struct settings *s, struct err *e)
+{
+	const struct {
+		const char *name;
+		bool given;
+	} senseless[] = {
+		{ "SANDBOX_ADMIN_TOKEN", s->admin_token != NULL },
+		{ "SANDBOX_MOUNTS", s->mounts != NULL },
+		{ "SANDBOX_NETWORKS", s->networks != NULL },
+		{ "ATLAS_PROJECT_DIR", s->project_dir != NULL },
+	};
+	if (!settings_is_local(s))
+		return 0;
+	if (!s->token)
+		return err_field(e, "SANDBOX_TOKEN", "SANDBOX_RUNTIME=local needs SANDBOX_TOKEN");
+	for (size_t i = 0; i < ARRAY_LEN(senseless); i++)
+		if (senseless[i].given)
+			return err_field(e, senseless[i].name, "means nothing with SANDBOX_RUNTIME=local: %s",
+					 "the container is as its engine made it");
+	return 0;
 }
 
 static int check_together(const struct settings *s, struct err *e)
@@ -380,6 +411,22 @@ static int check_together(const struct settings *s, struct err *e)
 	return 0;
 }
 
+/* Which file has the token of the default session? */
+static void note_token_file(const struct load *l, struct settings *s)
+{
+	bool file = false;
+	size_t i = (size_t)(find_row("token", 5, false, &file) - settings_table);
+	int source = SOURCES - 1;
+	while (source >= 0 && !l->given[source][i].source)
+		source--;
+	if (source < 0)
+		return;
+	const char *path = l->given[source][i].file;
+	if (!path && source == FROM_FILE)
+		path = l->config;
+	s->token_file = path ? xstrdup(path) : NULL;
+}
+
 static int load_all(struct load *l, int argc, char **argv, struct settings *s, struct err *e)
 {
 	if (read_flags(l, argc, argv, e) < 0)
@@ -391,8 +438,19 @@ static int load_all(struct load *l, int argc, char **argv, struct settings *s, s
 	read_environment(l);
 	if (read_config(l, e) < 0 || settle_all(l, s, e) < 0)
 		return -(int)e->code;
+	note_token_file(l, s);
 	port_to_listen(s);
-	return check_together(s, e);
+	return check_local(s, e) < 0 ? -(int)e->code : check_together(s, e);
+}
+
+void settings_scrub_environment(void)
+{
+	for (char **v = environ; v && *v; v++) {
+		char *value = *v + strcspn(*v, "=");
+		_cleanup_free_ char *name = xstrndup(*v, (size_t)(value - *v));
+		if (*value && exec_env_is_secret(name))
+			explicit_bzero(value + 1, strlen(value + 1));
+	}
 }
 
 const char *settings_pass_env(const char *name)

@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 
-#define SETTINGS_MAX 48
+#define SETTINGS_MAX 64
 
 /* Every text is owned by the struct, and NULL when it has neither a value nor a default. */
 struct settings {
@@ -23,6 +23,9 @@ struct settings {
 	char *engine_tls;  /* SANDBOX_ENGINE_TLS: folder with ca.pem, cert.pem, key.pem */
 	char *runtime_dir; /* XDG_RUNTIME_DIR, for rootless sockets; may be NULL */
 	char *instance; /* SANDBOX_INSTANCE: label of our containers; NULL: made once and kept in the store */
+	char *runtime;  /* SANDBOX_RUNTIME engine | local */
+	char *local_agent;      /* SANDBOX_LOCAL_AGENT: the agent's program, for local */
+	int64_t local_anywhere; /* SANDBOX_LOCAL_ANYWHERE 0 */
 	/* who */
 	char *admin_token;   /* SANDBOX_ADMIN_TOKEN */
 	char *token;         /* SANDBOX_TOKEN: of the default session; NULL: there is none */
@@ -68,6 +71,7 @@ struct settings {
 	char *log_color;  /* ATLAS_LOG_COLOR auto | always | never */
 	char *log_level;  /* SANDBOX_LOG_LEVEL info */
 	char *no_color;   /* NO_COLOR */
+	char *token_file; /* that the token was read from; NULL: it came in the environment */
 	/* Where each came from, in the order of the table, for settings_print(): constants. */
 	const char *sources[SETTINGS_MAX];
 };
@@ -90,6 +94,13 @@ enum settings_action { SETTINGS_RUN, SETTINGS_HELP, SETTINGS_VERSION, SETTINGS_P
 int settings_load(int argc, char **argv, struct settings *ret, enum settings_action *ret_action,
 		  struct err *e) NODISCARD;
 void settings_clear(struct settings *s);
+/* Is it SANDBOX_RUNTIME=local? */
+bool settings_is_local(const struct settings *s);
+/*
+ * Overwrites the secrets in the environment block of this process, where its /proc file and a child would
+ * have them. Before the first thread.
+ */
+void settings_scrub_environment(void);
 
 /* The table as text for people / as the Markdown of docs/CONFIGURATION.md / with the values in force, secrets
  * as "(set)". */

@@ -134,6 +134,11 @@ int setting_check_log_format(const char *text, struct err *e)
 	return check_choice(text, "pretty|json", e);
 }
 
+int setting_check_runtime(const char *text, struct err *e)
+{
+	return check_choice(text, "engine|local", e);
+}
+
 int setting_check_log_color(const char *text, struct err *e)
 {
 	return check_choice(text, "auto|always|never", e);

@@ -29,6 +29,13 @@ const struct setting settings_table[] = {
 	{ "instance", { "SANDBOX_INSTANCE" }, TEXT(instance, setting_check_instance, NULL), false, NULL,
 	  "label of this manager's containers; if unset, made once and kept in the store" },
 
+	{ "runtime", { "SANDBOX_RUNTIME" }, TEXT(runtime, setting_check_runtime, "engine"), false, "Standalone",
+	  "engine, or local: commands run beside berthd, in the container that it is PID 1 of, for the one session of SANDBOX_TOKEN" },
+	{ "local_agent", { "SANDBOX_LOCAL_AGENT" }, TEXT(local_agent, setting_check_path, "/usr/lib/berth/berth-agent"), false, NULL,
+	  "with local: the program berth-agent, of the same build" },
+	{ "local_anywhere", { "SANDBOX_LOCAL_ANYWHERE" }, NUMBER(INT, local_anywhere, 0, 1, "0"), false, NULL,
+	  "1: local starts outside of a container, too, where every command can do what berthd's user can" },
+
 	{ "admin_token", { "SANDBOX_ADMIN_TOKEN" }, TEXT(admin_token, setting_check_token, NULL), true, "Who",
 	  "the administrator's bearer token, at least 16 characters; if unset, made at the first start and kept in the data folder" },
 	{ "token", { "SANDBOX_TOKEN" }, TEXT(token, setting_check_token, NULL), true, NULL,

@@ -64,6 +64,7 @@ int setting_check_networks(const char *text, struct err *e);
 int setting_check_mounts(const char *text, struct err *e);
 int setting_check_pass_env(const char *text, struct err *e);
 int setting_check_shell(const char *text, struct err *e);
+int setting_check_runtime(const char *text, struct err *e);
 int setting_check_log_format(const char *text, struct err *e);
 int setting_check_log_color(const char *text, struct err *e);
 int setting_check_log_level(const char *text, struct err *e);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "manager/store/store_checkpoint.h"
 #include "manager/store/store_impl.h"
@@ -51,21 +52,30 @@ static int open_writer(struct store *st, struct err *e)
 	_cleanup_(store_db_close_cleanup_) struct store_db *d = NULL;
 	int applied = 0;
 	if (store_db_open(st->path, true, &d, e) < 0 || store_migrate(d, store_migrations, &applied, e) < 0 ||
-	    store_checkpoint_reserve(wal, e) < 0 || store_writer_new(d, st->dir, &st->writer, e) < 0)
+	    (st->dir && store_checkpoint_reserve(wal, e) < 0) ||
+	    store_writer_new(d, st->dir, &st->writer, e) < 0)
 		return -(int)e->code;
 	d = NULL; /* the writer's now */
-	if (applied)
+	if (applied && st->dir)
 		LOG(LOG_INFO, "store migrated", F("file", st->path), F("migrations", applied));
 	return 0;
+}
+
+/* A database that the connections of this process share by its name (SQLite's VFS "memdb", since 3.36). */
+static char *memory_path(void)
+{
+	char id[ID_SIZE];
+	id_new("m_", id);
+	return xasprintf(STORE_MEMORY "/%s?vfs=memdb", id);
 }
 
 int store_open(const char *dir, struct store **ret, struct err *e)
 {
 	_cleanup_(store_close_cleanup_) struct store *st = xcalloc(1, sizeof(*st));
 	st->lock_fd = -1;
-	st->dir = xstrdup(dir);
-	st->path = xasprintf("%s/berth.db", dir);
-	if (lock_dir(st, e) < 0 || make_file(st->path, e) < 0 || open_writer(st, e) < 0 ||
+	st->dir = dir ? xstrdup(dir) : NULL;
+	st->path = dir ? xasprintf("%s/berth.db", dir) : memory_path();
+	if ((dir && (lock_dir(st, e) < 0 || make_file(st->path, e) < 0)) || open_writer(st, e) < 0 ||
 	    store_readers_new(st->path, &st->readers, e) < 0)
 		return -(int)e->code;
 	*ret = STEAL_PTR(st);

@@ -31,6 +31,9 @@ struct store;
  * Opens or makes it and applies the embedded migrations. ERR_STORE: the folder cannot be used, another
  * berthd has it (flock on <dir>/lock), a migration that was applied has another checksum now, or
  * the file is of a newer release.
+ *
+ * dir NULL: a store in memory, which nobody else can open and which ends with the process. Its audit rows are
+ * lines of JSON on stdout instead, {"audit": {...}}, and a write whose line cannot be written fails.
  */
 int store_open(const char *dir, struct store **ret, struct err *e) NODISCARD;
 void store_close(struct store *st); /* commits what is queued */

@@ -63,12 +63,19 @@ static int enter_wal(struct store_db *d, struct err *e)
 		   : err_set(e, ERR_STORE, "its file system cannot share memory (needed for SQLite's WAL)");
 }
 
-static int configure(struct store_db *d, bool writer, struct err *e)
+static bool is_memory(const char *path)
+{
+	return strncmp(path, STORE_MEMORY, strlen(STORE_MEMORY)) == 0;
+}
+
+static int configure(struct store_db *d, const char *path, bool writer, struct err *e)
 {
 	sqlite3_busy_timeout(d->db, BUSY_MS);
 	sqlite3_db_config(d->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	if (store_db_script(d, common_settings, e) < 0)
 		return -(int)e->code;
+	if (is_memory(path))
+		return store_db_script(d, "PRAGMA journal_mode = MEMORY; PRAGMA foreign_keys = ON;", e);
 	if (writer)
 		return enter_wal(d, e) < 0 ? -(int)e->code : store_db_script(d, writer_settings, e);
 	/* SQLite before 3.51.3 can lose commits when two connections checkpoint
@@ -82,12 +89,14 @@ int store_db_open(const char *path, bool writer, struct store_db **ret, struct e
 	_cleanup_(store_db_close_cleanup_) struct store_db *d = xcalloc(1, sizeof(*d));
 	int flags = (writer ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX |
 		    SQLITE_OPEN_EXRESCODE;
+	if (is_memory(path))
+		flags |= SQLITE_OPEN_URI | (writer ? SQLITE_OPEN_CREATE : 0);
 	int rc = sqlite3_open_v2(path, &d->db, flags, NULL);
 	if (rc != SQLITE_OK) {
 		store_db_fail(d, rc, e);
 		return err_wrap(e, "cannot open %s", path);
 	}
-	if (configure(d, writer, e) < 0)
+	if (configure(d, path, writer, e) < 0)
 		return err_wrap(e, "cannot use %s", path);
 	*ret = STEAL_PTR(d);
 	return 0;

@@ -19,6 +19,7 @@ struct store_db {
 };
 
 /* The writer's connection makes the file's settings; a reader's is read-only and never checkpoints. */
+#define STORE_MEMORY "file:" /* what the path of a database in memory begins with */
 int store_db_open(const char *path, bool writer, struct store_db **ret, struct err *e) NODISCARD;
 void store_db_close(struct store_db *d);
 DEFINE_CLEANUP(struct store_db *, store_db_close)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "manager/store/store_audit.h"
 #include "manager/store/store_checkpoint.h"
 
 #define QUEUE_MAX 4096
@@ -120,7 +121,7 @@ static void ticket_settle(struct store_ticket *t)
 static int check_room(const char *dir, struct err *e)
 {
 	struct statvfs v;
-	if (statvfs(dir, &v) < 0 || !v.f_blocks) /* some file systems do not say */
+	if (!dir || statvfs(dir, &v) < 0 || !v.f_blocks) /* some file systems do not say */
 		return 0;
 	if (v.f_flag & ST_RDONLY)
 		return err_set(e, ERR_STORE, "the disk of %s is read-only", dir);
@@ -154,14 +155,15 @@ static void give_up_transaction(struct store_db *d)
 			     NULL); /* the error that led here is the one that counts */
 }
 
-static int apply_one(struct store_db *d, struct store_ticket *t, struct err *e)
+static int apply_one(const struct store_writer *w, struct store_ticket *t, struct err *e)
 {
+	struct store_db *d = w->db;
 	t->changed = 0;
 	if (store_db_run(d, "SAVEPOINT one", e) < 0)
 		return -(int)e->code;
 	int rc = t->apply ? t->apply(d, t, e) : 0;
 	if (rc == 0 && t->audit.action && (t->changed || !t->apply))
-		rc = insert_audit(d, &t->audit, e);
+		rc = w->dir ? insert_audit(d, &t->audit, e) : store_audit_print(&t->audit, e);
 	if (transaction_lost(d))
 		return rc;
 	struct err own;
@@ -185,7 +187,7 @@ static int apply_all(struct store_writer *w, struct list *batch, struct err *e)
 		t->err = (struct err){ 0 };
 		if (t->grows && full.code)
 			t->err = full;
-		else if (apply_one(w->db, t, &t->err) < 0 && transaction_lost(w->db)) {
+		else if (apply_one(w, t, &t->err) < 0 && transaction_lost(w->db)) {
 			*e = t->err;
 			return -(int)e->code;
 		}
