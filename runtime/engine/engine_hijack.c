@@ -9,6 +9,7 @@
 #include "runtime/engine/engine_json.h"
 
 #define HEAD_MAX 16384
+#define READ_BYTES (64 * 1024)
 #define REFUSAL_MS 1000 /* for the text of a refusal: the connection may be kept open behind it */
 
 size_t engine_hijack_head(const char *data, size_t len)
@@ -115,6 +116,8 @@ static int connect_only(struct engine *g, CURL *h, int64_t deadline_ms, struct e
 			 1L); /* 2 is for WebSocket and waits for a body (curl#17621) */
 	curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS,
 			 (long)MAX(MIN(clock_left_ms(deadline_ms), ENGINE_CONNECT_MS), 1));
+	/* Or each read of the stream would be cut to 16 KiB, however much there is. */
+	curl_easy_setopt(h, CURLOPT_BUFFERSIZE, (long)READ_BYTES);
 	CURLcode code = curl_easy_perform(h);
 	return code ? engine_transport_error(g, h, code, e) : 0;
 }
