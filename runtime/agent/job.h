@@ -130,6 +130,11 @@ void jobs_forget(struct jobs *js, uint32_t id);
 /* False when there are PROTO_READS_MAX already. */
 bool jobs_read(struct jobs *js, const struct job_read *r);
 
+/* Kills all that runs, and what was left running. */
+void jobs_end_all(struct jobs *js);
+/* Is nothing left that jobs_end_all() has to wait for? */
+bool jobs_are_over(const struct jobs *js);
+
 /* The link is lost: nobody reads, half a START never was. */
 void jobs_detach(struct jobs *js);
 

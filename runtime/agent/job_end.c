@@ -415,6 +415,26 @@ void jobs_step(struct jobs *js)
 	}
 }
 
+void jobs_end_all(struct jobs *js)
+{
+	for (unsigned i = 0; i < PROTO_JOBS_MAX; i++) {
+		struct job *j = &js->all[i];
+		if (j->supervisor == 0)
+			continue;
+		fd_close(&j->go_fd);
+		kill_begin(&j->kill, js->loop->now_ms, 0);
+	}
+	kill_begin(&js->strays, js->loop->now_ms, 0);
+}
+
+bool jobs_are_over(const struct jobs *js)
+{
+	for (unsigned i = 0; i < PROTO_JOBS_MAX; i++)
+		if (js->all[i].supervisor > 0)
+			return false;
+	return !kill_is_active(&js->strays);
+}
+
 int64_t jobs_next_ms(const struct jobs *js)
 {
 	int64_t next = wants_picture(js) ? js->sweep_ms : LOOP_NEVER;

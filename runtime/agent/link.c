@@ -325,16 +325,38 @@ int64_t links_next_ms(const struct links *ls)
 	return next;
 }
 
-int links_init(struct links *ls, struct loop *l, struct jobs *js)
+bool links_are_over(const struct links *ls)
+{
+	bool pending = false;
+
+	for (int i = 0; i < LINK_PENDING_MAX; i++)
+		pending = pending || ls->pending[i].socket.fd >= 0;
+	return ls->listener.fd < 0 && ls->socket.fd < 0 && !pending;
+}
+
+/* Whoever made the socket is the manager: there is no bridge to be judged. */
+static int take_only(struct links *ls, int fd)
+{
+	struct link_pending *p = &ls->pending[0];
+
+	p->socket.fd = fd;
+	p->until_ms = ls->loop->now_ms + HELLO_MS;
+	return fd_nonblock(fd) < 0 ? -1 : loop_watch(ls->loop, &p->socket, EPOLLIN);
+}
+
+int links_init(struct links *ls, struct loop *l, struct jobs *js, int fd)
 {
 	ls->loop = l;
 	ls->jobs = js;
-	ls->listener = (struct watch){ .fd = socket_listen(), .ready = on_listener, .ctx = ls };
+	ls->listener = (struct watch){ .fd = -1, .ready = on_listener, .ctx = ls };
 	ls->socket = (struct watch){ .fd = -1, .ready = on_socket, .ctx = ls };
 	for (int i = 0; i < LINK_PENDING_MAX; i++) {
 		ls->pending[i].links = ls;
 		ls->pending[i].socket =
 			(struct watch){ .fd = -1, .ready = on_pending, .ctx = &ls->pending[i] };
 	}
+	if (fd >= 0)
+		return take_only(ls, fd);
+	ls->listener.fd = socket_listen();
 	return ls->listener.fd < 0 ? -1 : loop_watch(l, &ls->listener, EPOLLIN);
 }

@@ -52,8 +52,14 @@ struct links {
 	uint8_t facts[LINK_FACTS_MAX];
 };
 
-/* Listens. 0, or -1 with errno. facts_gather() has still to be written into links->facts by the caller. */
-int links_init(struct links *ls, struct loop *l, struct jobs *js);
+/*
+ * Listens; or, with `fd` at least 0, has this connected socket as the only link there will ever be. 0, or -1
+ * with errno. facts_gather() has still to be written into links->facts by the caller.
+ */
+int links_init(struct links *ls, struct loop *l, struct jobs *js, int fd);
+
+/* There is no link, and none can come any more. */
+bool links_are_over(const struct links *ls);
 
 /* What time brings, and frames to the manager; called after each round of the loop. */
 void links_step(struct links *ls);

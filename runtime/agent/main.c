@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * berth-agent: without arguments PID 1 of a sandbox, `bridge` the relay to it, `version` its release.
+ * berth-agent: without arguments PID 1 of a sandbox, `bridge` the relay to it, `local` the agent of a manager
+ * that runs in the sandbox itself, `version` its release.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +12,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/agent/agent.h"
 #include "runtime/agent/bridge.h"
 #include "runtime/agent/facts.h"
 #include "runtime/agent/fd.h"
@@ -26,8 +29,10 @@
 struct agent {
 	struct loop loop;
 	struct watch signals;
-	bool children; /* some may have to be reaped */
-	bool stop;     /* the engine asks PID 1 to end */
+	bool children;  /* some may have to be reaped */
+	bool stop;      /* the engine asks PID 1 to end */
+	bool ending;    /* local: the manager is gone, and what runs is being killed */
+	int64_t end_ms; /* by then at the latest */
 	struct jobs jobs;
 	struct links links;
 };
@@ -48,6 +53,25 @@ static int open_signals(void)
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, SIGTERM);
 	if (sigaction(SIGPIPE, &ignore, NULL) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -1;
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/*
+ * Any job may signal an agent that is not PID 1: all that can be ignored is. A supervisor ignores them, too,
+ * and a command gets the defaults back.
+ */
+static int open_local_signals(void)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	sigset_t set;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		if (sig != SIGCHLD)
+			(void)sigaction(sig, &ignore, NULL); /* KILL and STOP refuse */
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
 		return -1;
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -111,43 +135,96 @@ static void keep_from_children(struct agent *a)
 	(void)madvise((void *)from, to - from, MADV_WIPEONFORK);
 }
 
+static void run_once(struct agent *a)
+{
+	int64_t jobs_ms = jobs_next_ms(&a->jobs), links_ms = links_next_ms(&a->links);
+	int64_t until_ms = a->children ? 0 : jobs_ms < links_ms ? jobs_ms : links_ms;
+
+	loop_run(&a->loop, until_ms);
+	if (a->children)
+		a->children = jobs_reap(&a->jobs);
+	jobs_step(&a->jobs);
+	links_step(&a->links);
+}
+
 static void run(struct agent *a)
 {
-	while (!a->stop) {
-		int64_t jobs_ms = jobs_next_ms(&a->jobs), links_ms = links_next_ms(&a->links);
-		int64_t until_ms = a->children ? 0 : jobs_ms < links_ms ? jobs_ms : links_ms;
-		loop_run(&a->loop, until_ms);
-		if (a->children)
-			a->children = jobs_reap(&a->jobs);
-		jobs_step(&a->jobs);
-		links_step(&a->links);
+	while (!a->stop)
+		run_once(a);
+}
+
+/* Its manager is gone for good with its socket: then all that runs is, too. */
+static void run_local(struct agent *a)
+{
+	while (!a->ending || (!jobs_are_over(&a->jobs) && a->loop.now_ms < a->end_ms)) {
+		if (!a->ending && links_are_over(&a->links)) {
+			a->ending = true;
+			a->end_ms = a->loop.now_ms + KILL_DEADLINE_MS;
+			jobs_end_all(&a->jobs);
+			continue;
+		}
+		run_once(a);
 	}
 }
 
+/* link_fd -1: listens for bridges. 0, or an exit status. */
+static int set_up(struct agent *a, int signal_fd, int link_fd)
+{
+	keep_from_children(a);
+	a->signals = (struct watch){ .fd = signal_fd, .ready = on_signals, .ctx = a };
+	if (a->signals.fd < 0 || loop_init(&a->loop) < 0 || loop_watch(&a->loop, &a->signals, EPOLLIN) < 0)
+		return complain("cannot set up its loop");
+	if (jobs_init(&a->jobs, &a->loop) < 0)
+		return complain("cannot set up its jobs");
+	struct proto_writer facts = { a->links.facts, sizeof(a->links.facts), 0, false };
+	facts_gather(&facts);
+	a->links.facts_len = facts.used;
+	if (links_init(&a->links, &a->loop, &a->jobs, link_fd) < 0)
+		return complain("cannot set up its link");
+	return 0;
+}
+
+static struct agent agent; /* large, and touched as far as it is used */
+
 static int init_main(void)
 {
-	static struct agent a; /* large, and touched as far as it is used */
-
 	if (getpid() != 1) {
 		dprintf(STDERR_FILENO,
 			"berth-agent: runs as PID 1 of a container; see `berth-agent version`\n");
 		return 2;
 	}
-	if (lock_down() < 0 || seccomp_install() < 0)
+	if (lock_down() < 0 || seccomp_install(false) < 0)
 		return complain("cannot lock itself down");
-	keep_from_children(&a);
-	a.signals = (struct watch){ .fd = open_signals(), .ready = on_signals, .ctx = &a };
-	if (a.signals.fd < 0 || loop_init(&a.loop) < 0 || loop_watch(&a.loop, &a.signals, EPOLLIN) < 0)
-		return complain("cannot set up its loop");
-	if (jobs_init(&a.jobs, &a.loop) < 0)
-		return complain("cannot set up its jobs");
-	struct proto_writer facts = { a.links.facts, sizeof(a.links.facts), 0, false };
-	facts_gather(&facts);
-	a.links.facts_len = facts.used;
-	if (links_init(&a.links, &a.loop, &a.jobs) < 0)
-		return complain("cannot listen");
-	run(&a);
-	return 0;
+	int status = set_up(&agent, open_signals(), -1);
+	if (status == 0)
+		run(&agent);
+	return status;
+}
+
+static bool is_socket(int fd)
+{
+	int type;
+	socklen_t len = sizeof(type);
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_STREAM &&
+	       fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
+}
+
+static int local_main(void)
+{
+	if (!is_socket(AGENT_LOCAL_FD)) {
+		dprintf(STDERR_FILENO,
+			"berth-agent local: is started by berthd, with a socket as descriptor %d\n",
+			AGENT_LOCAL_FD);
+		return 2;
+	}
+	(void)setsid(); /* no key on a terminal is for it */
+	if (lock_down() < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || seccomp_install(true) < 0)
+		return complain("cannot lock itself down");
+	int status = set_up(&agent, open_local_signals(), AGENT_LOCAL_FD);
+	if (status == 0)
+		run_local(&agent);
+	return status;
 }
 
 static int bridge_main(void)
@@ -168,6 +245,7 @@ static const struct {
 	int (*run)(void);
 } COMMANDS[] = {
 	{ "bridge", bridge_main },
+	{ "local", local_main },
 	{ "version", version_main },
 };
 
@@ -178,6 +256,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(COMMANDS) / sizeof(COMMANDS[0]); i++)
 		if (argc == 2 && strcmp(argv[1], COMMANDS[i].name) == 0)
 			return COMMANDS[i].run();
-	dprintf(STDERR_FILENO, "usage: berth-agent [bridge | version]\n");
+	dprintf(STDERR_FILENO, "usage: berth-agent [bridge | local | version]\n");
 	return 2;
 }

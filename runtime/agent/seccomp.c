@@ -76,11 +76,31 @@ static const struct {
 #define LOAD_ARG(i)                        \
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, \
 		 (uint32_t)(offsetof(struct seccomp_data, args) + sizeof(uint64_t) * (i)))
+#define LOAD_ARG_HIGH(i)                                                                    \
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(offsetof(struct seccomp_data, args) + \
+						      sizeof(uint64_t) * (i) + sizeof(uint32_t)))
 #define RETURN(what) BPF_STMT(BPF_RET | BPF_K, what)
 #define UNLESS_EQUAL(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip)
 #define DENY(sys) RETURN(SECCOMP_RET_ERRNO | (sys))
 
-int seccomp_install(void)
+/*
+ * `berth-agent local`: the commands share their uid with the manager, and each of its threads has a pid by
+ * which its limits can be set. So nobody sets those of another process; reading them is fine.
+ */
+static const struct sock_filter OWN_LIMITS_ONLY[] = {
+	UNLESS_EQUAL(SYS_prlimit64, 8),
+	LOAD_ARG(0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 5, 0),
+	LOAD_ARG(2), /* the new limits: a pointer, both halves */
+	UNLESS_EQUAL(0, 2),
+	LOAD_ARG_HIGH(2),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+	DENY(EPERM),
+	LOAD(nr),
+};
+#define OWN_LIMITS_CODE (sizeof(OWN_LIMITS_ONLY) / sizeof(OWN_LIMITS_ONLY[0]))
+
+int seccomp_install(bool local)
 {
 	struct sock_filter head[] = {
 		LOAD(arch),
@@ -100,7 +120,8 @@ int seccomp_install(void)
 		RETURN(SECCOMP_RET_ALLOW),
 	};
 	enum { HEAD = sizeof(head) / sizeof(head[0]) };
-	struct sock_filter code[HEAD + 2 * FORBIDDEN_COUNT + OPPRESSION_CODE * OPPRESSION_COUNT + 1];
+	struct sock_filter
+		code[HEAD + 2 * FORBIDDEN_COUNT + OPPRESSION_CODE * OPPRESSION_COUNT + OWN_LIMITS_CODE + 1];
 	size_t n = 0;
 
 	for (size_t i = 0; i < HEAD; i++)
@@ -120,6 +141,8 @@ int seccomp_install(void)
 		for (size_t j = 0; j < OPPRESSION_CODE; j++)
 			code[n++] = one[j];
 	}
+	for (size_t i = 0; local && i < OWN_LIMITS_CODE; i++)
+		code[n++] = OWN_LIMITS_ONLY[i];
 	code[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ALLOW);
 	struct sock_fprog program = { (unsigned short)n, code };
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

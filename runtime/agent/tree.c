@@ -20,6 +20,7 @@
 
 int tree_init(struct tree *t)
 {
+	t->self = getpid();
 	t->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return t->proc_fd < 0 ? -1 : 0;
 }
@@ -89,7 +90,8 @@ static struct tree_process *find(struct tree *t, pid_t pid)
 }
 
 /* What can be said of a process without a look at its ancestors. */
-static uint8_t plain_owner(const struct tree_process *p, const pid_t *supervisors, size_t count)
+static uint8_t plain_owner(const struct tree *t, const struct tree_process *p, const pid_t *supervisors,
+			   size_t count)
 {
 	if (p->owner != TREE_UNKNOWN)
 		return p->owner;
@@ -102,9 +104,11 @@ static uint8_t plain_owner(const struct tree_process *p, const pid_t *supervisor
 		if (supervisors[i] == p->ppid)
 			owner = (uint8_t)i;
 	}
-	if (p->ppid == 1)
+	if (owner != TREE_UNKNOWN)
+		return owner;
+	if (p->ppid == t->self)
 		return TREE_STRAY;
-	return p->ppid == 0 ? TREE_NOBODY : owner;
+	return p->ppid == 0 || p->pid == t->self ? TREE_NOBODY : TREE_UNKNOWN;
 }
 
 /* Climbs until an owner is known, then writes it down all the way, so that each process is climbed once. */
@@ -113,7 +117,7 @@ static void work_out(struct tree *t, struct tree_process *from, const pid_t *sup
 	struct tree_process *top = from;
 	uint8_t owner;
 
-	for (size_t depth = 0; (owner = plain_owner(top, supervisors, count)) == TREE_UNKNOWN; depth++) {
+	for (size_t depth = 0; (owner = plain_owner(t, top, supervisors, count)) == TREE_UNKNOWN; depth++) {
 		struct tree_process *parent = depth < t->count ? find(t, top->ppid) : NULL;
 		if (!parent) { /* it ended meanwhile: a later picture shows where its children went */
 			t->torn = true;

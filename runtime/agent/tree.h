@@ -17,8 +17,8 @@
 #define TREE_MAX 16384
 
 /* Owners are slots of jobs; and: */
-#define TREE_STRAY 254   /* a child of PID 1 that is no supervisor, or its descendant */
-#define TREE_NOBODY 255  /* PID 1, supervisors, processes that came in from outside */
+#define TREE_STRAY 254   /* a child of the agent that is no supervisor, or its descendant */
+#define TREE_NOBODY 255  /* the agent, supervisors, processes that came in from outside */
 #define TREE_UNKNOWN 253 /* not worked out yet */
 
 struct tree_process {
@@ -30,6 +30,7 @@ struct tree_process {
 
 struct tree {
 	int proc_fd;
+	pid_t self; /* the agent: PID 1, but with `berth-agent local` */
 	size_t count;
 	bool torn;                         /* a process in it has a parent that is not */
 	struct tree_process all[TREE_MAX]; /* by pid, ascending */

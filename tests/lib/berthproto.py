@@ -187,7 +187,7 @@ class Link:
         while True:
             try:
                 head = pipe.read(8)
-            except ValueError:  # closed by close()
+            except (ValueError, ConnectionError):  # closed by close(); a local agent has ended
                 head = b""
             if len(head) < 8:
                 self.frames.put(None)
