@@ -14,6 +14,7 @@
 #define UNKNOWN "unknown" /* the reason of an end that nobody saw */
 
 static const char *const forgotten = "the sandbox does not know the command any more";
+static const char *const never_sent = "the link was lost before the command was started: nothing of it ran";
 
 /* ---- steps of the owner ---- */
 
@@ -195,6 +196,8 @@ static void attach_again(struct exec *x, int timeout_ms)
 	const struct channel_job_info *info = exec_find_tag(jobs, count, x->id);
 	if (!info && x->started) /* it is another agent: the container was started again */
 		exec_finish(x, NULL, proto_reason_name(PROTO_SANDBOX_LOST), forgotten);
+	else if (!info && x->agent == channel_get_agent(c)) /* it forgets no job by itself: it never got it */
+		exec_finish(x, NULL, proto_reason_name(PROTO_START_FAILED), never_sent);
 	else if (!info) /* its start was lost on the way, or so was the word of it: nobody can tell */
 		exec_finish(x, NULL, UNKNOWN, forgotten);
 	else
@@ -446,13 +449,16 @@ static void resume_one(struct exec *x, struct channel *c, const struct channel_j
 		exec_set_number(x, c, info ? info->job : 0);
 	pthread_mutex_lock(&x->lock);
 	bool mine = x->owner == EXEC_OF_COLLECTOR && !x->reply;
+	bool same_agent = x->agent == channel_get_agent(c);
 	if (mine && info) {
 		channel_unref(x->resume);
 		x->resume = channel_ref(c);
 		x->resume_info = *info;
 	}
 	pthread_mutex_unlock(&x->lock);
-	if (mine && !info)
+	if (mine && !info && same_agent)
+		end_by_collector(x, proto_reason_name(PROTO_START_FAILED), never_sent);
+	else if (mine && !info)
 		end_by_collector(x, UNKNOWN, forgotten);
 	else if (mine)
 		collector_wake(x->session->manager->collector, x);

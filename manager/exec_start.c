@@ -182,8 +182,12 @@ static int send_start(struct exec *x, const struct exec_request *rq, struct chan
 	set_keep(x, &spec);
 	r = job_start(c, &spec, &x->job, e);
 	exec_env_free(env);
-	if (r == 0)
+	if (r == 0) {
 		exec_set_number(x, c, job_get_id(x->job));
+		pthread_mutex_lock(&x->lock);
+		x->agent = channel_get_agent(c);
+		pthread_mutex_unlock(&x->lock);
+	}
 	return r;
 }
 

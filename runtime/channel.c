@@ -501,8 +501,10 @@ int channel_open(struct channels *cs, struct stream *s, uint64_t generation, int
 	/* The list tells which job numbers are taken. */
 	if (r == 0)
 		r = list_locked(c, &deadline, e);
-	if (r == 0)
+	if (r == 0) {
 		*ret_hello = *c->hello;
+		c->agent = c->hello->start_ns;
+	}
 	if (r < 0)
 		channel_fail_locked(c, e->code, "%s", e->msg); /* a late hello has nowhere to go any more */
 	free(STEAL_PTR(c->hello));                             /* large, and there are many channels */
@@ -553,4 +555,9 @@ int channel_list(struct channel *c, struct channel_job_info *ret_jobs, size_t *r
 	}
 	pthread_mutex_unlock(&c->lock);
 	return r;
+}
+
+uint64_t channel_get_agent(const struct channel *c)
+{
+	return c->agent; /* set before anybody but channel_open() had it */
 }

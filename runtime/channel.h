@@ -35,6 +35,9 @@ struct channel *channel_ref(struct channel *c) NODISCARD;
 void channel_unref(struct channel *c); /* the last one closes the link; takes NULL */
 DEFINE_CLEANUP(struct channel *, channel_unref)
 
+/* Which run of the agent is at the other end: equal for two channels when it is the same process. */
+uint64_t channel_get_agent(const struct channel *c);
+
 /* False once the link is lost. */
 bool channel_is_open(struct channel *c);
 /* Ends the link: every waiter gets ERR_SANDBOX. The jobs in the sandbox go on. */

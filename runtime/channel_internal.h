@@ -74,6 +74,7 @@ struct channel {
 	enum channel_state state;
 	struct err why;      /* of CHANNEL_CLOSED */
 	struct hello *hello; /* NULL once channel_open() has handed it out */
+	uint64_t agent;      /* its start_ns */
 	struct buf in;       /* bytes not yet a whole frame */
 	struct buf control;  /* frames to be sent first */
 	struct buf data;     /* DATA frames, at most the link's window, and what goes in order with them */

@@ -27,6 +27,7 @@ static const struct number {
 	{ PROTO_F_SWAP_MAX, offsetof(struct hello, swap_max), "swap_max" },
 	{ PROTO_F_CPU_MILLI, offsetof(struct hello, cpu_milli), "cpu_milli" },
 	{ PROTO_F_SHM_RMID_FORCED, offsetof(struct hello, shm_rmid_forced), "shm_rmid_forced" },
+	{ PROTO_F_START_NS, offsetof(struct hello, start_ns), "start_ns" },
 };
 
 static bool take_text(const struct proto_field *f, char *out, size_t size)

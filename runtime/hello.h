@@ -26,7 +26,7 @@ struct hello {
 	uint8_t build[HELLO_BUILD_SIZE];
 	uint64_t version, uid, gid, cap_eff, cap_prm, cap_bnd, cap_amb, cap_inh;
 	uint64_t no_new_privs, seccomp, seccomp_filters, root_ro, cgroup;
-	uint64_t pids_max, memory_max, swap_max, cpu_milli, shm_rmid_forced;
+	uint64_t pids_max, memory_max, swap_max, cpu_milli, shm_rmid_forced, start_ns;
 	size_t mount_count, interface_count;
 	struct hello_mount mounts[HELLO_MOUNTS_MAX];
 	char interfaces[HELLO_INTERFACES_MAX][32];

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/agent/cgroup.h"
@@ -120,10 +121,19 @@ static int find_build(struct dl_phdr_info *info, size_t size, void *ctx)
 	return 1; /* a static program is the only object */
 }
 
+static void put_start(struct proto_writer *w)
+{
+	struct timespec t = { 0 };
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &t);
+	proto_put_u64(w, PROTO_F_START_NS, (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec);
+}
+
 void facts_gather(struct proto_writer *w)
 {
 	proto_put_text(w, PROTO_F_AGENT, BERTH_VERSION);
 	dl_iterate_phdr(find_build, w);
+	put_start(w);
 	proto_put_u64(w, PROTO_F_UID, geteuid());
 	proto_put_u64(w, PROTO_F_GID, getegid());
 	put_status(w);

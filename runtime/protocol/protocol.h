@@ -151,6 +151,7 @@ enum proto_tag {
 	PROTO_F_SHM_RMID_FORCED,
 	PROTO_F_MOUNT,     /* repeated: a nested field list, one for each mount the agent can write to */
 	PROTO_F_INTERFACE, /* repeated, text: network interfaces, lo included */
+	PROTO_F_START_NS, /* when this agent started, since the kernel did: no other run of it has the same */
 
 	/* inside PROTO_F_MOUNT */
 	PROTO_F_PATH = 64,

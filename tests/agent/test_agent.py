@@ -35,6 +35,11 @@ def test_hello_tells_the_facts_of_a_locked_down_process(link):
     assert len(h["BUILD"]) == 20
 
 
+def test_hello_tells_one_run_of_the_agent_from_another(sandbox, shared):
+    first = Link(sandbox).hello["START_NS"]
+    assert Link(sandbox).hello["START_NS"] == first != Link(shared).hello["START_NS"]
+
+
 def test_hello_lists_writable_mounts_with_their_size_and_a_test_write(link):
     mounts = {m["PATH"]: m for m in map(fields, link.hello["MOUNT"])}
     tmp = mounts[b"/tmp"]

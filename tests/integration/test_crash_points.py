@@ -121,6 +121,32 @@ def test_a_command_outlives_the_manager(killed, kind, end):
     assert files.read("count") == "x\n"
 
 
+def cut_at(berthd, frame):
+    """The link breaks when this frame of berthd's is on its way, and the agent does not get it; once."""
+    def hook(what, aux, job, forwarded):
+        if what == frame:
+            berthd.proxy.on_frame(None)
+            return CUT
+    berthd.proxy.on_frame(hook)
+
+
+@pytest.mark.parametrize("path", ["exec", "exec/stream"])
+def test_a_command_whose_start_was_lost_with_the_link_says_that_it_never_ran(killed, path):
+    session = killed.create()["id"]
+    cut_at(killed, "START")
+    asked = Stream(killed, session, {"command": "touch ran"}, path=path)
+    reply = asked.line() if path == "exec" else asked.rest()[1]
+    assert reply["reason"] == "start_failed" and "nothing of it ran" in reply["detail"], reply
+    assert reply["exit_code"] is None
+    assert killed.sh(session, "ls") == ""
+
+
+def test_a_command_whose_go_was_lost_with_the_link_runs_once(killed):
+    session = killed.create()["id"]
+    cut_at(killed, "GO")
+    assert killed.sh(session, "echo x >>count; cat count") == "x\n"
+
+
 def test_a_request_repeated_by_its_key_waits_for_the_command_of_before(killed):
     session = killed.create()["id"]
     kill_while_it_runs(killed, session, "key")

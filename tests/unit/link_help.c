@@ -46,6 +46,7 @@ void say_hello(int fd, uint64_t magic)
 		PROTO_F_SWAP_MAX,
 		PROTO_F_CPU_MILLI,
 		PROTO_F_SHM_RMID_FORCED,
+		PROTO_F_START_NS,
 	};
 	uint8_t room[1024];
 	struct proto_writer w = { .out = room, .size = sizeof(room) };
