@@ -38,7 +38,7 @@ LDLIBS := $(shell pkg-config --libs $(LIBS) 2>/dev/null)
 # Everything but the programs' mains and the agent is one archive that programs and tests link.
 LIB_DIRS := base runtime/protocol runtime/engine runtime manager/store manager/policy manager api
 LIB_SRC  := $(foreach d,$(LIB_DIRS),$(wildcard $(d)/*.c))
-LIB_OBJ  := $(LIB_SRC:%.c=$(OBJ)/%.o) $(OBJ)/runtime/agent_image.o $(OBJ)/gen/migrations.o
+LIB_OBJ  := $(LIB_SRC:%.c=$(OBJ)/%.o) $(OBJ)/runtime/agent_image.o $(OBJ)/gen/migrations.o $(OBJ)/api/openapi_text.o
 CLI_OBJ  := $(patsubst %.c,$(OBJ)/%.o,$(wildcard cli/*.c))
 
 .PHONY: all
@@ -66,10 +66,14 @@ $(OBJ)/agent/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(AGENT_CFLAGS) -MMD -MP -c -o $@ $<
 
-# The agent's binary and the migrations travel inside berthd.
+# The agent's binary, the migrations and the description of the API travel inside berthd.
 $(OBJ)/runtime/agent_image.o: runtime/agent_image.S $(OUT)/berth-agent
 	@mkdir -p $(@D)
 	$(Q)$(CC) -DAGENT_PATH='"$(OUT)/berth-agent"' -c -o $@ $<
+
+$(OBJ)/api/openapi_text.o: api/openapi_text.S api/openapi.json
+	@mkdir -p $(@D)
+	$(Q)$(CC) -c -o $@ $<
 
 MIGRATIONS := $(sort $(wildcard migrations/*.sql))
 $(OUT)/gen/migrations.S: Makefile $(MIGRATIONS)

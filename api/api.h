@@ -15,6 +15,8 @@ struct api {
 	const struct settings *settings; /* borrowed */
 	struct manager *manager;         /* borrowed */
 	struct guard_policy guard;
+	char *openapi;            /* the text of GET /openapi.json */
+	char openapi_tag[80];     /* its ETag */
 	atomic_bool stopping;     /* new requests are refused */
 	atomic_size_t body_bytes; /* of all requests in memory */
 };

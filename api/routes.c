@@ -7,6 +7,7 @@
 #include "api/handle_health.h"
 #include "api/handle_metrics.h"
 #include "api/handle_process.h"
+#include "api/handle_openapi.h"
 #include "api/handle_session.h"
 
 #define SESSION_BODY_MAX (1 << 20)
@@ -15,6 +16,7 @@
 static const struct route routes[] = {
 	{ "GET",    "/health",               ROUTE_OPEN,  ROUTE_BODY_NONE,     0,                handle_health_get,     "health",         { 0 } },
 	{ "GET",    "/metrics",              ROUTE_OPEN,  ROUTE_BODY_NONE,     0,                handle_metrics_get,    "metrics",        { 0 } },
+	{ "GET",    "/openapi.json",         ROUTE_OPEN,  ROUTE_BODY_NONE,     0,                handle_openapi_get,    "openapi",        { 0 } },
 	{ "GET",    "/v1/sessions",          ROUTE_ADMIN, ROUTE_BODY_NONE,     0,                handle_session_list,   "session.list",   { "state", "name", "label", "limit", "cursor" } },
 	{ "POST",   "/v1/sessions",          ROUTE_ADMIN, ROUTE_BODY_OPTIONAL, SESSION_BODY_MAX, handle_session_create, "session.create", { 0 } },
 	{ "GET",    "/v1/sessions/{session}", ROUTE_OWN,  ROUTE_BODY_NONE,     0,                handle_session_get,    "session.get",    { 0 } },

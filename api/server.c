@@ -9,6 +9,9 @@
 #include "api/conns.h"
 #include "api/exchange.h"
 #include "api/listen.h"
+#include "api/openapi.h"
+#include "base/id.h"
+#include "base/json.h"
 #include "base/log.h"
 
 #define STACK_BYTES (256 * 1024)
@@ -121,6 +124,16 @@ static int start_daemon(struct server *s, int max_connections, struct err *e)
 	return 0;
 }
 
+static void describe_api(struct api *api)
+{
+	_cleanup_json_ json_t *doc = openapi_make();
+	char hash[ID_HASH_SIZE];
+
+	api->openapi = json_text(doc);
+	id_hash(api->openapi, strlen(api->openapi), hash);
+	(void)snprintf(api->openapi_tag, sizeof(api->openapi_tag), "\"%.32s\"", hash);
+}
+
 static void init_api(struct api *api, const struct settings *settings, struct manager *m,
 		     const struct listen_address *a)
 {
@@ -130,11 +143,13 @@ static void init_api(struct api *api, const struct settings *settings, struct ma
 	api->guard.listens_anywhere = listen_is_wildcard(a);
 	api->guard.allowed_hosts = settings->allowed_hosts;
 	api->guard.allowed_origins = settings->allowed_origins;
+	describe_api(api);
 }
 
 static void server_free(struct server *s)
 {
 	conns_free(s->conns);
+	free(s->api.openapi);
 	if (s->listen_fd >= 0)
 		close(s->listen_fd);
 	free(s);

@@ -19,7 +19,10 @@ engine_packages=(podman runc)
 image=(curl jq mmdebstrap)
 test=("${build[@]}" "${run[@]}" "${image[@]}" "${engine_packages[@]}" docker.io
   clang clang-format clang-tidy cppcheck git libclang-rt-14-dev libcmocka-dev lsof psmisc python3-pytest
-  pmccabe python3-prometheus-client python3-requests shellcheck strace util-linux)
+  pmccabe python3-jsonschema python3-prometheus-client python3-requests shellcheck strace util-linux)
+
+# Node's own packages bring npm with them, and Debian's npm does not go with those.
+command -v npm >/dev/null || test+=(nodejs npm)
 
 (($# > 0)) || die "usage: packages.sh build|run|image|test..."
 wanted=()

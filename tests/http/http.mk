@@ -2,7 +2,7 @@
 # with BERTH_URL and BERTH_TOKEN set, pytest in tests/http asks that berthd instead.
 
 HTTP_SRC := $(wildcard tests/http/*.c)
-HTTP_LIB := $(patsubst %.c,$(OBJ)/%.o,$(wildcard base/*.c) $(wildcard api/*.c) manager/process_piece.c)
+HTTP_LIB := $(patsubst %.c,$(OBJ)/%.o,$(wildcard base/*.c) $(wildcard api/*.c) manager/process_piece.c) $(OBJ)/api/openapi_text.o
 
 $(OUT)/tests/http/guard_server: $(HTTP_SRC:%.c=$(OBJ)/%.o) $(HTTP_LIB)
 	@mkdir -p $(@D)
