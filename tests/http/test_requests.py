@@ -59,7 +59,7 @@ BAD_CREATE = [
     ({"labels": {"a b": "1"}}, "labels"), ({"limits": {"memory_mb": 1}}, "limits.memory_mb"),
     ({"limits": {"memory_mb": 4096.5}}, "limits.memory_mb"), ({"limits": {"cpus": 0}}, "limits.cpus"),
     ({"limits": {"disk": 1}}, "limits.disk"), ({"limits": []}, "limits"), ({"ttl_s": -1}, "ttl_s"),
-    ({"ttl_s": 1.5}, "ttl_s"), ({"workspace": {"size": 1}}, "workspace.size"), ({"mounts": []}, "mounts"),
+    ({"ttl_s": 1.5}, "ttl_s"), ({"workspace": {"size": 1}}, "workspace.size"), ({"mounts": [1]}, "mounts"), ({"mount": []}, "mount"),
 ]
 
 

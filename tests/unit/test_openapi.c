@@ -25,7 +25,7 @@ static json_t *at(const json_t *value, const char *key, ...)
 /* What "#/a/b" means; names in it have no slashes. */
 static json_t *resolve(const json_t *doc, const char *ref)
 {
-	char *copy = strdup(ref), *rest = copy;
+	char *copy = xstrdup(ref), *rest = copy;
 	const json_t *value = doc;
 	assert_string_equal(strsep(&rest, "/"), "#");
 	for (const char *key; value && (key = strsep(&rest, "/"));)
