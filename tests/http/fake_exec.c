@@ -135,6 +135,7 @@ int exec_start(struct session *s, const struct exec_request *rq, const struct ca
 	x->pid = fork();
 	if (!x->pid)
 		run_child(rq, out, in);
+	setpgid(x->pid, x->pid); /* here too: it may be killed by its group before it ran at all */
 	close(in);
 	close(out[1]);
 	x->out_fd = out[0];
