@@ -84,6 +84,7 @@ static const struct {
 } error_headers[] = {
 	{ 401, "WWW-Authenticate", "Bearer" },
 	{ 405, "Allow", "the methods that this path takes" },
+	{ 416, "Content-Range", "how many bytes there are" },
 	{ 429, "Retry-After", "seconds, where waiting helps" },
 	{ 503, "Retry-After", "seconds, where waiting helps" },
 };

@@ -92,7 +92,7 @@ static void check_body(const json_t *op, const struct route *r, const char *path
 	complain((body != NULL) == (r->body != ROUTE_BODY_NONE), r->method, path,
 		 "takes a body, or does not");
 	if (body)
-		complain(json_is_true(at(body, "required", NULL)) == (r->body == ROUTE_BODY_REQUIRED),
+		complain(json_is_true(at(body, "required", NULL)) == (r->body != ROUTE_BODY_OPTIONAL),
 			 r->method, path, "whether its body is required");
 }
 
@@ -223,7 +223,6 @@ static void the_codes_are_those_of_the_table(void **state)
 	const json_t *schema = at(doc, "components", "schemas", "ErrorCode", NULL);
 	const json_t *words = at(schema, "x-descriptions", NULL), *codes = at(schema, "enum", NULL);
 	assert_int_equal(json_array_size(codes), ERR_COUNT_ - 1);
-	assert_int_equal(json_object_size(words), ERR_COUNT_ - 1);
 	for (int code = 1; code < ERR_COUNT_; code++) {
 		char status[8];
 		snprintf(status, sizeof(status), "E%d", err_http_status(code));
