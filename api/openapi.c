@@ -193,6 +193,7 @@ static void put_operation(json_t *paths, const struct route *r, const char *meth
 		add_codes(&errors, of_bodies, ARRAY_LEN(of_bodies));
 	if (r->access == ROUTE_BELOW)
 		add_codes(&errors, of_sessions, ARRAY_LEN(of_sessions));
+	errors.has[ERR_LOCAL_MODE] = !strncmp(path, "/v1/", 4);
 	add_names(&errors, json_object_get(op, "x-errors"));
 	put_errors(op, &errors);
 	put_parameters(op, path);
