@@ -80,16 +80,16 @@ static int reopen(struct dirs *d)
 {
 	struct dirs_level *up = &d->all[d->count - 2];
 	struct stat st;
-	_cleanup_close_ int fd = openat(dirs_last(d)->fd, "..", FOLDER);
+	int fd = openat(dirs_last(d)->fd, "..", FOLDER);
 
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &st) < 0 || st.st_dev != up->dev || st.st_ino != up->ino) {
+		close(fd);
 		errno = ESTALE;
 		return -1;
 	}
 	up->fd = fd;
-	fd = -1;
 	return 0;
 }
 

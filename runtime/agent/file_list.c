@@ -204,7 +204,8 @@ static int open_folder(struct listing *l, size_t path_len)
 	for (size_t i = 0; l->recursive && i < names; i++)
 		if (f->items[i].folder && add(f, f->items[i].text, "/", false) < 0)
 			return -1;
-	qsort(f->items, f->count, sizeof(*f->items), compare);
+	if (f->count > 0)
+		qsort(f->items, f->count, sizeof(*f->items), compare);
 	l->held += f->count;
 	if (l->held > HELD_MAX)
 		drop_useless(l);

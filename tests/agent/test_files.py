@@ -1,13 +1,16 @@
 """What the agent promises about files: the built-ins of runtime/protocol/builtin.h."""
 import errno
 import hashlib
+import os
 import random
 import subprocess
+import tempfile
 
 import pytest
 
-from berthproto import (BLOCK, JOB_STDIN, JOB_WINDOW, LINK_WINDOW, PAYLOAD_MAX, STDIN, STDOUT, field, records,
-                        wait_for)
+from berthproto import (BLOCK, JOB_STDIN, JOB_WINDOW, LINK_WINDOW, PAYLOAD_MAX, STDIN, STDOUT, Link, Sandbox, field,
+                        records, wait_for)
+from conftest import AGENT
 
 PYTHON = "/usr/bin/python3"
 
@@ -382,6 +385,69 @@ def test_a_large_file_is_written_whole(link, place):
     data = random.randbytes(20_000_000)
     assert write(link, "f", data, cwd=place)["SIZE"] == len(data)
     assert link.sh("sha256sum <f", cwd=place).stdout.split()[0].decode() == hashlib.sha256(data).hexdigest()
+
+
+# Becomes what follows, after a filter that refuses openat with O_TMPFILE and sendfile as an older system does.
+OLD_SYSTEM = r"""
+import ctypes, os, struct, sys
+def code(op, k, yes=0, no=0):
+    return struct.pack('HBBI', op, yes, no, k)
+LOAD, EQUAL, ANY, RETURN = 0x20, 0x15, 0x45, 0x06
+filter = b''.join([
+    code(LOAD, 0), code(EQUAL, 40, 0, 1), code(RETURN, 0x50000 | 22),         # sendfile: EINVAL
+    code(EQUAL, 257, 0, 3), code(LOAD, 32), code(ANY, 0o20000000, 0, 1), code(RETURN, 0x50000 | 95),
+    code(RETURN, 0x7fff0000)])
+keep = ctypes.create_string_buffer(filter)
+program = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', len(filter) // 8, ctypes.addressof(keep)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0, ctypes.get_errno()
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def old():
+    """A link to an agent on a system without files that have no name and without sendfile(2)."""
+    if os.uname().machine != "x86_64":
+        pytest.skip("the numbers are those of x86_64")
+    script = tempfile.NamedTemporaryFile("w", suffix=".py", dir="/run")
+    script.write(OLD_SYSTEM)
+    script.flush()
+    os.chmod(script.name, 0o644)
+    sandbox = Sandbox(AGENT, wrap=f"{PYTHON} {script.name}")
+    link = Link(sandbox)
+    yield link
+    link.close()
+    assert sandbox.alive(), "the agent died"
+    sandbox.close()
+
+
+def test_an_old_system_reads_and_writes_all_the_same(old):
+    data = random.randbytes(1_000_000)
+    assert write(old, "a/f", data)["DETAIL"] == b"new"
+    assert read(old, "a/f", 5)[1] == data[5:]
+    first = write(old, "a/f", b"1")
+    assert first.get("DETAIL") is None
+    assert write(old, "a/f", b"2", want="new")["ERRNO"] == errno.EEXIST
+    assert write(old, "a/f", b"2", want=tag(first))["ERRNO"] == 0
+    assert write(old, "a/f", b"3", want=tag(first))["ERRNO"] == errno.ESTALE
+    assert write(old, "b/f", b"3", want="new")["DETAIL"] == b"new"
+    assert old.sh("cat a/f b/f; find . | sort | xargs", cwd="/tmp").stdout == b"23. ./a ./a/f ./b ./b/f\n"
+
+
+@pytest.mark.parametrize("end", ["close", "TERM"])
+def test_an_old_system_takes_the_temporary_file_away(old, end):
+    job = old.start(builtin="write", argv=["f", "", ""], cwd="/tmp", env=[], flags=JOB_STDIN)
+    feed(old, job, b"x" * 1000000, eof=False)
+    wait_for(lambda: names(old, "/tmp") != [])
+    if end == "TERM":
+        old.send("CANCEL", job=job, payload=field("GRACE_MS", 5000))
+        assert old.finish(job).reason == "cancelled"
+        assert names(old, "/tmp") == []
+    else:
+        old.send("EOF", STDIN, job)
+        old.finish(job)
+        assert names(old, "/tmp") == ["f"]
 
 
 # ---- mkdir ----

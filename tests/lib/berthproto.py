@@ -330,9 +330,10 @@ class Link:
 
 
 class Sandbox:
-    """An agent as PID 1 of namespaces of its own; with limits it gets cgroups of its own (v1 only)."""
+    """An agent as PID 1 of namespaces of its own; with limits it gets cgroups of its own (v1 only).
+    `wrap` is a command that becomes the agent."""
 
-    def __init__(self, agent, pids=0, memory=0, rundir="/run"):
+    def __init__(self, agent, pids=0, memory=0, rundir="/run", wrap=""):
         self.dir = tempfile.mkdtemp(prefix="berth-agent-", dir=rundir)
         os.chmod(self.dir, 0o755)
         self.binary = os.path.join(self.dir, "berth-agent")
@@ -350,7 +351,7 @@ class Sandbox:
                     f.write(str(limit))
                 setup += [f"echo 0 >{path}/cgroup.procs", f"mount --bind {path} /sys/fs/cgroup/{kind}"]
         setup.append("exec setpriv --reuid 10001 --regid 10001 --clear-groups --bounding-set -all --no-new-privs "
-                     + self.binary)
+                     + wrap + " " + self.binary)
         self.process = subprocess.Popen(
             ["unshare", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child", "--mount-proc", "sh", "-ec",
              "\n".join(setup)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
