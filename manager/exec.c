@@ -261,6 +261,8 @@ static void count_end(const struct exec *x, const struct job_end *end)
 {
 	if (x->kind != EXEC_COMMAND)
 		return;
+	if (x->kind == EXEC_PROCESS) /* which may run for days, and is no command that somebody waits for */
+		return;
 	metrics_add(METRIC_COMMANDS, x->reason, NULL, 1);
 	metrics_observe_us(METRIC_EXEC_SECONDS, end ? end->wall_us : (x->ended_ms - x->started_ms) * 1000);
 }

@@ -42,6 +42,18 @@ def test_commands_are_counted_by_their_end(berthd, session):
     assert change["berth_http_requests_total{code=200}"] >= 4
 
 
+def test_processes_are_counted_for_themselves(berthd, session):
+    change = Change(berthd)
+    p = berthd.call("POST", f"/v1/sessions/{session}/processes", {"argv": ["sleep", "600"]})
+    assert p.status == 201, p
+    assert change["berth_processes_started_total"] == 1
+    assert change["berth_processes_running"] == 1
+    assert berthd.call("DELETE", f"/v1/sessions/{session}/processes/{p.json['id']}?grace_s=0").status == 200
+    assert change["berth_processes_running"] == 0
+    assert change["berth_commands_total{result=cancelled}"] == 0
+    assert change["berth_exec_seconds_count"] == 0
+
+
 def test_a_session_is_seen_while_it_lives(own_berthd):
     own_berthd.start()
     assert metrics(own_berthd)["berth_sessions{state=ready}"] == 0

@@ -122,6 +122,17 @@ def test_replies_are_as_described(document, berthd):
     ask(200, "GET", "/execs", token=t)
     ask(200, "GET", f"/execs/{x['id']}", under="/execs/{exec}", token=t)
     ask(202, "DELETE", f"/execs/{x['id']}", under="/execs/{exec}", token=t)
+    # processes
+    p = ask(201, "POST", "/processes", {"command": "echo up; cat; echo down", "name": "echo"}, token=t).json
+    path = "/processes/{process}"
+    ask(200, "GET", f"/processes/{p['id']}?wait_s=30", under=path, token=t)
+    ask(200, "GET", "/processes", token=t)
+    ask(200, "POST", f"/processes/{p['id']}/stdin", {"data": "in\n", "close": True}, under=f"{path}/stdin", token=t)
+    ask(200, "GET", f"/processes/{p['id']}/stream", under=f"{path}/stream", token=t)
+    ask(409, "POST", f"/processes/{p['id']}/stdin", {"data": "more"}, under=f"{path}/stdin", token=t)
+    ask(200, "DELETE", f"{here}/processes/{p['id']}?encoding=base64", under=f"{one}{path}")
+    ask(404, "GET", f"/processes/{p['id']}", under=path, token=t)
+    ask(422, "POST", "/processes", {"argv": ["/nowhere"]}, token=t)
     # refusals
     ask(400, "POST", "/exec", {"command": ""}, token=t)
     ask(400, "POST", "/v1/sessions", {"limits": {"pids": 1}})
