@@ -211,6 +211,17 @@ void conn_expect_body(struct conn *c, uint64_t so_far)
 			      memory_order_relaxed);
 }
 
+void conn_expect_more(struct conn *c, uint64_t so_far, int64_t busy_ms)
+{
+	const struct conns_limits *l = &c->owner->limits;
+	int64_t earned_ms = (int64_t)(MIN(so_far, UINT64_MAX / 1000) * 1000 / (uint64_t)l->min_rate);
+
+	c->body_started_ms += busy_ms;
+	atomic_store_explicit(&c->deadline_mono_ms,
+			      MIN(c->body_started_ms + l->body_ms + earned_ms, clock_mono_ms() + l->idle_ms),
+			      memory_order_relaxed);
+}
+
 void conn_work(struct conn *c)
 {
 	set_deadline(c, 0);

@@ -46,6 +46,11 @@ void conn_expect_headers(struct conn *c);
 void conn_begin(struct conn *c);
 /* So many bytes of the body have come; the next ones must come in time. */
 void conn_expect_body(struct conn *c, uint64_t so_far);
+/*
+ * Likewise of a body that goes on as it comes, after its taker was busy for so long, which is not the
+ * client's fault. However fast it was before, it may not stand still.
+ */
+void conn_expect_more(struct conn *c, uint64_t so_far, int64_t busy_ms);
 /* A handler works: the deadlines are its own. */
 void conn_work(struct conn *c);
 /* So many bytes must be taken by the client. */

@@ -12,7 +12,7 @@
 
 size_t dispatch_body_max(const struct api *api, const struct request *rq)
 {
-	if (!rq->route || rq->route->body == ROUTE_BODY_NONE)
+	if (!rq->route || rq->route->body == ROUTE_BODY_NONE || rq->route->body == ROUTE_BODY_STREAM)
 		return 0;
 	return rq->route->body_max ? rq->route->body_max : (size_t)api->settings->max_body;
 }
@@ -36,6 +36,8 @@ static int check_body(const struct api *api, const struct request *rq, int64_t l
 {
 	size_t max = dispatch_body_max(api, rq);
 
+	if (rq->route->body == ROUTE_BODY_STREAM)
+		return guard_plain_body(rq, e);
 	if (rq->route->body == ROUTE_BODY_NONE)
 		return length ? err_set(e, ERR_INVALID, "this request takes no body") : 0;
 	if (!length)
@@ -75,6 +77,11 @@ int dispatch_begin(struct api *api, struct request *rq, const char *target, stru
 	    find_route(api, rq, rs, e) || check_capacity(api, rq, rs, e) || auth_check(api, rq, e))
 		return -e->code;
 	return check_body(api, rq, *ret_length, e);
+}
+
+int dispatch_open(struct api *api, struct request *rq, struct response *rs, struct err *e)
+{
+	return rq->route->body == ROUTE_BODY_STREAM ? rq->route->handler(api, rq, rs, e) : 0;
 }
 
 /* A trail of who was refused what is kept; to wait too long is no refusal, and no fault of ours is. */

@@ -17,6 +17,9 @@
 int dispatch_begin(struct api *api, struct request *rq, const char *target, struct response *rs,
 		   int64_t *ret_length, struct err *e) NODISCARD;
 
+/* Makes the sink of a body that streams, of a request that dispatch_begin() let through. May wait. */
+int dispatch_open(struct api *api, struct request *rq, struct response *rs, struct err *e) NODISCARD;
+
 /* The most that the body of this request may have, in bytes. */
 size_t dispatch_body_max(const struct api *api, const struct request *rq);
 

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "api/dispatch.h"
+#include "api/late.h"
+#include "base/clock.h"
 #include "base/metrics.h"
 
 /*
@@ -25,6 +27,7 @@ struct exchange {
 	uint64_t body_seen;
 	struct buf lines; /* of a stream, made but not sent yet */
 	size_t lines_sent;
+	uint64_t sent; /* bytes of a stream */
 	bool stream_ended;
 };
 
@@ -67,6 +70,14 @@ static enum response_more fill_lines(struct exchange *x)
 	return more;
 }
 
+/* A body that is shorter than it was said to be must not look whole. */
+static ssize_t at_stream_end(const struct exchange *x)
+{
+	bool whole = x->rs.length == RESPONSE_LENGTH_UNKNOWN || x->rs.length == x->sent;
+
+	return whole ? MHD_CONTENT_READER_END_OF_STREAM : MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
 /* The library asks for the next bytes of a stream; each return is sent as one chunk at once. */
 static ssize_t read_stream(void *ctx, uint64_t position, char *out, size_t size)
 {
@@ -77,13 +88,14 @@ static ssize_t read_stream(void *ctx, uint64_t position, char *out, size_t size)
 	conn_work(x->conn);
 	while (x->lines_sent == x->lines.len) {
 		if (x->stream_ended)
-			return MHD_CONTENT_READER_END_OF_STREAM;
+			return at_stream_end(x);
 		if (fill_lines(x) == RESPONSE_ABORT)
 			return MHD_CONTENT_READER_END_WITH_ERROR;
 	}
 	len = MIN(size, x->lines.len - x->lines_sent);
 	memcpy(out, x->lines.data + x->lines_sent, len);
 	x->lines_sent += len;
+	x->sent += len;
 	conn_expect_reader(x->conn, len, x->rs.stall_ms);
 	return (ssize_t)len;
 }
@@ -93,8 +105,9 @@ static ssize_t read_stream(void *ctx, uint64_t position, char *out, size_t size)
 static struct MHD_Response *make_response(struct exchange *x)
 {
 	if (x->rs.next)
-		return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, x,
-							 NULL);
+		return MHD_create_response_from_callback(
+			x->rs.length == RESPONSE_LENGTH_UNKNOWN ? MHD_SIZE_UNKNOWN : x->rs.length,
+			STREAM_BLOCK, read_stream, x, NULL);
 	return MHD_create_response_from_buffer(x->rs.body_len, STEAL_PTR(x->rs.body), MHD_RESPMEM_MUST_FREE);
 }
 
@@ -105,7 +118,8 @@ static void add_headers(const struct exchange *x, struct MHD_Response *response)
 	/* X-Exec-Id and its like come first. */
 	for (size_t i = 0; i < x->rs.header_count; i++)
 		(void)MHD_add_response_header(response, x->rs.headers[i].name, x->rs.headers[i].value);
-	(void)MHD_add_response_header(response, "Content-Type", type);
+	if (*type)
+		(void)MHD_add_response_header(response, "Content-Type", type);
 	(void)MHD_add_response_header(response, "Cache-Control", "no-store");
 	(void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 	if (x->rs.close || atomic_load(&x->api->stopping))
@@ -151,8 +165,35 @@ static enum MHD_Result take_header(void *ctx, enum MHD_ValueKind kind, const cha
 	return MHD_NO;
 }
 
-/* True when the answer must not wait for the body. */
-static bool begin(struct exchange *x, struct MHD_Connection *mhd, const char *method, const char *version)
+/*
+ * For a body that is under way and may be long: the library takes no answer before its end, and closes a
+ * socket with unread bytes, which may take the answer with it.
+ */
+static int refuse_amid(struct exchange *x)
+{
+	conn_work(x->conn);
+	x->rs.close = true;
+	dispatch_refuse(x->api, &x->rq, &x->rs, &x->err);
+	count(x->rs.status);
+	late_answer(x->rq.client_fd, &x->rs, MHD_get_reason_phrase_for((unsigned)x->rs.status));
+	return -1;
+}
+
+enum answers { ANSWER_LATER, ANSWER_NOW, ANSWER_AMID };
+
+/* When? Who waits for "100 Continue" is spared the body, and one without an end is not waited for. */
+static enum answers when(const struct exchange *x, int64_t length)
+{
+	if (!x->refused)
+		return ANSWER_LATER;
+	if (x->rs.close || !length || request_header(&x->rq, "Expect"))
+		return ANSWER_NOW;
+	return length > SWALLOW_MAX ? ANSWER_AMID : ANSWER_LATER;
+}
+
+/* When the answer is due. */
+static enum answers begin(struct exchange *x, struct MHD_Connection *mhd, const char *method,
+			  const char *version)
 {
 	int64_t length = 0;
 
@@ -165,34 +206,50 @@ static bool begin(struct exchange *x, struct MHD_Connection *mhd, const char *me
 	x->rs.close = x->headers_failed;
 	conn_work(x->conn); /* a session may be made first */
 	x->refused = x->headers_failed ||
-		     dispatch_begin(x->api, &x->rq, x->target ? x->target : "", &x->rs, &length, &x->err);
+		     dispatch_begin(x->api, &x->rq, x->target ? x->target : "", &x->rs, &length, &x->err) ||
+		     dispatch_open(x->api, &x->rq, &x->rs, &x->err);
 	conn_begin(x->conn); /* the body's time begins now */
 	x->rq.body.max = dispatch_body_max(x->api, &x->rq);
-	return x->refused && (x->rs.close || length > SWALLOW_MAX);
+	return when(x, length);
 }
 
-/* A refused body is not stored, and its deadline does not move any more. */
-static void take_body(struct exchange *x, const char *bytes, size_t size)
+static int pour_body(struct exchange *x, const char *bytes, size_t size)
+{
+	int64_t begun = clock_mono_ms();
+
+	conn_work(x->conn);
+	int r = x->rq.sink.add(x->rq.sink.ctx, bytes, size, &x->err);
+	conn_expect_more(x->conn, x->body_seen, clock_mono_ms() - begun);
+	return r;
+}
+
+/* A refused body is not stored, and its deadline does not move any more. -1: the connection is done with. */
+static int take_body(struct exchange *x, const char *bytes, size_t size)
 {
 	if (x->refused)
-		return;
+		return 0;
 	x->body_seen += size;
+	if (x->rq.sink.ctx)
+		return pour_body(x, bytes, size) ? refuse_amid(x) : 0;
 	conn_expect_body(x->conn, x->body_seen);
 	if (!request_add_body(&x->rq, bytes, size, &x->err))
-		return;
+		return 0;
 	x->refused = true;
 	request_drop_body(&x->rq);
+	return 0;
 }
 
 int exchange_step(struct exchange *x, struct MHD_Connection *mhd, const char *method, const char *version,
 		  const char *bytes, size_t *size)
 {
-	if (!x->begun)
-		return begin(x, mhd, method, version) ? answer(x, mhd) : 0;
+	if (!x->begun) {
+		enum answers due = begin(x, mhd, method, version);
+		return due == ANSWER_LATER ? 0 : due == ANSWER_NOW ? answer(x, mhd) : refuse_amid(x);
+	}
 	if (*size) {
-		take_body(x, bytes, *size);
+		int r = take_body(x, bytes, *size);
 		*size = 0; /* or the library calls again at once */
-		return 0;
+		return r;
 	}
 	conn_work(x->conn);
 	if (!x->refused)

@@ -26,7 +26,8 @@ static size_t count_header(const struct request *rq, const char *name)
 /* Headers of which a second one would be read differently by someone on the way. */
 static const char *const single_headers[] = {
 	"Content-Length",   "Transfer-Encoding", "Host",   "Authorization", "Content-Type", "Origin",
-	"Content-Encoding", "Idempotency-Key",   "Expect",
+	"Content-Encoding", "Idempotency-Key",   "Expect", "Range",         "If-Range",     "Content-Range",
+	"If-Match",         "If-None-Match",
 };
 
 static int check_fields(const struct request *rq, struct err *e)
@@ -142,11 +143,27 @@ static bool charset_is_utf8(const char *parameters)
 	return !value || !strncasecmp(value, "utf-8", 5) || !strncasecmp(value, "\"utf-8\"", 7);
 }
 
+static int check_coding(const struct request *rq, struct err *e)
+{
+	const char *coding = request_header(rq, "Content-Encoding");
+
+	if (coding && strcasecmp(coding, "identity"))
+		return err_set(e, ERR_MEDIA_TYPE, "the body must not have a Content-Encoding");
+	return 0;
+}
+
+int guard_plain_body(const struct request *rq, struct err *e)
+{
+	/* RFC 9110, 14.5: who does not know partial PUT must not take the part for the whole. */
+	if (request_header(rq, "Content-Range"))
+		return err_field(e, "Content-Range", "is not taken: send the whole file");
+	return check_coding(rq, e);
+}
+
 int guard_content_type(const struct request *rq, struct err *e)
 {
 	static const char json[] = "application/json";
 	const char *type = request_header(rq, "Content-Type");
-	const char *coding = request_header(rq, "Content-Encoding");
 	const char *after;
 
 	if (!type || strncasecmp(type, json, strlen(json)))
@@ -156,9 +173,7 @@ int guard_content_type(const struct request *rq, struct err *e)
 	if ((*after && *after != ';') || !charset_is_utf8(after))
 		return err_set(e, ERR_MEDIA_TYPE,
 			       "the body must have Content-Type application/json in UTF-8");
-	if (coding && strcasecmp(coding, "identity"))
-		return err_set(e, ERR_MEDIA_TYPE, "the body must not have a Content-Encoding");
-	return 0;
+	return check_coding(rq, e);
 }
 
 int guard_idempotency_key(const struct request *rq, const char **ret, struct err *e)

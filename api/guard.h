@@ -32,6 +32,9 @@ int guard_origin(const struct guard_policy *p, const struct request *rq, struct 
 /* application/json in UTF-8, not compressed: ERR_MEDIA_TYPE. */
 int guard_content_type(const struct request *rq, struct err *e) NODISCARD;
 
+/* A body of bytes as they are: neither compressed nor a part of something: ERR_MEDIA_TYPE, ERR_INVALID. */
+int guard_plain_body(const struct request *rq, struct err *e) NODISCARD;
+
 /* The Idempotency-Key, NULL when there is none. ERR_INVALID unless it is 1..200 visible ASCII characters. */
 int guard_idempotency_key(const struct request *rq, const char **ret, struct err *e) NODISCARD;
 

@@ -12,6 +12,8 @@ void request_clear(struct request *rq)
 {
 	free(rq->storage);
 	request_drop_body(rq);
+	if (rq->sink.ctx)
+		rq->sink.free(rq->sink.ctx);
 	if (rq->session)
 		session_unref(rq->session);
 	*rq = (struct request){ .client_fd = -1 };
@@ -186,7 +188,7 @@ int request_query_int(const struct request *rq, const char *name, int64_t min, i
 	return 0;
 }
 
-static int take_budget(struct request *rq, size_t len, struct err *e)
+int request_take_budget(struct request *rq, size_t len, struct err *e)
 {
 	if (!rq->budget)
 		return 0;
@@ -204,7 +206,7 @@ int request_add_body(struct request *rq, const void *bytes, size_t len, struct e
 {
 	if (len > rq->body.max - rq->body.len)
 		return err_set(e, ERR_TOO_LARGE, "the body is larger than %zu bytes", rq->body.max);
-	if (take_budget(rq, len, e))
+	if (request_take_budget(rq, len, e))
 		return -e->code;
 	return buf_add(&rq->body, bytes, len, e);
 }

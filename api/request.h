@@ -22,6 +22,16 @@
 
 struct route;
 
+/*
+ * Where a body goes as it arrives, made by a route's `open`. add waits until the bytes are taken; free ends
+ * it, whole or not.
+ */
+struct body_sink {
+	int (*add)(void *ctx, const void *bytes, size_t len, struct err *e);
+	void (*free)(void *ctx);
+	void *ctx; /* NULL: there is none */
+};
+
 struct request_pair {
 	const char *name, *value; /* never NULL */
 };
@@ -49,6 +59,7 @@ struct request {
 	const char *exec_id, *process_id; /* likewise */
 	struct caller who;                /* actor NULL: not known (yet) */
 	bool is_admin;
+	struct body_sink sink;
 	struct session *session; /* owned; there whenever the route lies below a session */
 };
 
@@ -81,6 +92,8 @@ int request_query_int(const struct request *rq, const char *name, int64_t min, i
  * would pass REQUEST_BODIES_MAX.
  */
 int request_add_body(struct request *rq, const void *bytes, size_t len, struct err *e) NODISCARD;
+/* Counts so many bytes of a reply as those of a body, until the request is cleared. ERR_OVERLOADED. */
+int request_take_budget(struct request *rq, size_t len, struct err *e) NODISCARD;
 /* Frees the body and gives its share of the budget back. */
 void request_free_body(struct request *rq); /* its bytes; it counts as held still */
 void request_drop_body(struct request *rq);

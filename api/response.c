@@ -26,6 +26,12 @@ void response_json(struct response *rs, int status, json_t *value)
 	rs->status = status;
 }
 
+void response_empty(struct response *rs, int status)
+{
+	rs->type = "";
+	rs->status = status;
+}
+
 void response_text(struct response *rs, int status, const char *type, struct buf *text)
 {
 	free(rs->body);
@@ -57,7 +63,15 @@ void response_error(struct response *rs, const struct err *e)
 
 void response_later(struct response *rs, response_next_fn next, void *ctx, void (*free_ctx)(void *ctx))
 {
-	rs->status = 200;
+	response_bytes(rs, 200, NULL, RESPONSE_LENGTH_UNKNOWN, next, ctx, free_ctx);
+}
+
+void response_bytes(struct response *rs, int status, const char *type, uint64_t length, response_next_fn next,
+		    void *ctx, void (*free_ctx)(void *ctx))
+{
+	rs->status = status;
+	rs->type = type;
+	rs->length = length;
 	rs->next = next;
 	rs->ctx = ctx;
 	rs->free_ctx = free_ctx;

@@ -18,7 +18,7 @@ enum response_more {
 /* Adds the next lines to out, which is empty, waiting for them with a deadline of its own. */
 typedef enum response_more (*response_next_fn)(void *ctx, struct buf *out);
 
-#define RESPONSE_HEADERS_MAX 4
+#define RESPONSE_HEADERS_MAX 8
 #define RESPONSE_LINES_MAX (512 * 1024) /* bytes that one call of response_next_fn may add */
 
 struct response_header {
@@ -35,7 +35,8 @@ struct response {
 	bool close; /* the connection ends with this answer */
 
 	response_next_fn next; /* NULL: the body is there */
-	const char *type;      /* its content type; NULL: application/json */
+	const char *type;      /* its content type; NULL: application/json, "": none */
+	uint64_t length;       /* with next: how many bytes come, or RESPONSE_LENGTH_UNKNOWN */
 	int64_t stall_ms;      /* with next: how long its reader may take no bytes, beyond the usual */
 	void *ctx;
 	void (*free_ctx)(void *ctx);
@@ -60,6 +61,16 @@ void response_later(struct response *rs, response_next_fn next, void *ctx, void 
 
 /* A 200 with NDJSON. ctx moves in and is given to free_ctx at the end, also after a hang-up. */
 void response_stream(struct response *rs, response_next_fn next, void *ctx, void (*free_ctx)(void *ctx));
+
+/*
+ * Bytes, of which there are `length` (RESPONSE_LENGTH_UNKNOWN: it shows at the end); a stream that ends with
+ * fewer is a broken one. Otherwise as response_stream(). `next` is not called for HEAD.
+ */
+#define RESPONSE_LENGTH_UNKNOWN UINT64_MAX
+void response_bytes(struct response *rs, int status, const char *type, uint64_t length, response_next_fn next,
+		    void *ctx, void (*free_ctx)(void *ctx));
+/* No body. */
+void response_empty(struct response *rs, int status);
 
 /* name: a constant. At most RESPONSE_HEADERS_MAX; a value that is too long is cut. */
 void response_header(struct response *rs, const char *name, const char *fmt, ...) PRINTF_LIKE(3, 4);

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
+#include "api/handle_archive.h"
+#include "api/handle_content.h"
 #include "api/handle_exec.h"
+#include "api/handle_file.h"
 #include "api/handle_health.h"
 #include "api/handle_metrics.h"
 #include "api/handle_process.h"
@@ -33,6 +36,17 @@ static const struct route routes[] = {
 	{ "DELETE", "/processes/{process}",  ROUTE_BELOW, ROUTE_BODY_NONE,     0,                handle_process_delete, "process.delete", { "offset", "grace_s", "encoding" } },
 	{ "GET",    "/processes/{process}/stream", ROUTE_BELOW, ROUTE_BODY_NONE, 0,              handle_process_stream, "process.stream", { "offset", "encoding" } },
 	{ "POST",   "/processes/{process}/stdin", ROUTE_BELOW, ROUTE_BODY_REQUIRED, 0,           handle_process_stdin,  "process.stdin",  { 0 } },
+	{ "POST",   "/files/upload",         ROUTE_BELOW, ROUTE_BODY_REQUIRED, 0,                handle_file_upload,    "file.write",     { 0 } },
+	{ "POST",   "/files/download",       ROUTE_BELOW, ROUTE_BODY_REQUIRED, 0,                handle_file_download,  "file.read",      { 0 } },
+	{ "POST",   "/files/list",           ROUTE_BELOW, ROUTE_BODY_REQUIRED, 0,                handle_file_list,      "file.list",      { 0 } },
+	{ "POST",   "/files/stat",           ROUTE_BELOW, ROUTE_BODY_REQUIRED, 0,                handle_file_stat,      "file.stat",      { 0 } },
+	{ "POST",   "/files/mkdir",          ROUTE_BELOW, ROUTE_BODY_REQUIRED, 0,                handle_file_mkdir,     "file.mkdir",     { 0 } },
+	{ "POST",   "/files/move",           ROUTE_BELOW, ROUTE_BODY_REQUIRED, 0,                handle_file_move,      "file.move",      { 0 } },
+	{ "POST",   "/files/delete",         ROUTE_BELOW, ROUTE_BODY_REQUIRED, 0,                handle_file_delete,    "file.delete",    { 0 } },
+	{ "GET",    "/files/content",        ROUTE_BELOW, ROUTE_BODY_NONE,     0,                handle_content_get,    "file.read",      { "path", "path_b64" } },
+	{ "PUT",    "/files/content",        ROUTE_BELOW, ROUTE_BODY_STREAM,   0,                handle_content_put,    "file.write",     { "path", "path_b64", "mode" } },
+	{ "GET",    "/files/archive",        ROUTE_BELOW, ROUTE_BODY_NONE,     0,                handle_archive_get,    "archive.out",    { "path", "path_b64", "format" } },
+	{ "PUT",    "/files/archive",        ROUTE_BELOW, ROUTE_BODY_STREAM,   0,                handle_archive_put,    "archive.in",     { "path", "path_b64", "format" } },
 };
 /* clang-format on */
 

@@ -27,7 +27,16 @@ enum route_access {
 	ROUTE_BELOW,
 };
 
-enum route_body { ROUTE_BODY_NONE, ROUTE_BODY_OPTIONAL, ROUTE_BODY_REQUIRED };
+enum route_body {
+	ROUTE_BODY_NONE,
+	ROUTE_BODY_OPTIONAL, /* JSON, as the next one */
+	ROUTE_BODY_REQUIRED,
+	/*
+	 * Bytes of any number. The handler is called twice: once the headers are there it makes rq->sink,
+	 * which the bytes go to, or refuses before they come; at their end it answers.
+	 */
+	ROUTE_BODY_STREAM,
+};
 
 #define ROUTE_QUERY_MAX 6
 

@@ -27,6 +27,7 @@
 	X(ERR_TOO_LARGE, "too_large", 413, 2)               \
 	X(ERR_URI_TOO_LONG, "uri_too_long", 414, 2)         \
 	X(ERR_MEDIA_TYPE, "unsupported_media_type", 415, 2) \
+	X(ERR_RANGE, "range_not_satisfiable", 416, 2)       \
 	X(ERR_NO_SHELL, "no_shell", 422, 6)                 \
 	X(ERR_UNPROCESSABLE, "unprocessable", 422, 6)       \
 	X(ERR_LIMIT, "limit_exceeded", 429, 7)              \

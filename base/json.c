@@ -157,6 +157,16 @@ static bool is_object(const json_t *v)
 	return json_is_object(v);
 }
 
+static bool is_any(const json_t *v)
+{
+	return v != NULL;
+}
+
+static bool is_array(const json_t *v)
+{
+	return json_is_array(v);
+}
+
 static bool is_texts(const json_t *v)
 {
 	for (size_t i = 0; i < json_array_size(v); i++)
@@ -216,6 +226,8 @@ static const struct kind {
 	[JSON_K_MILLI] = { "a number", is_number, milli_of, "be", "" },
 	[JSON_K_BOOL] = { "true or false", is_bool, NULL, "", "" },
 	[JSON_K_OBJECT] = { "an object", is_object, NULL, "", "" },
+	[JSON_K_ANY] = { "a value", is_any, NULL, "", "" },
+	[JSON_K_ARRAY] = { "an array", is_array, items_of, "have", " items" },
 	[JSON_K_TEXTS] = { "an array of strings", is_texts, items_of, "have", " items" },
 	[JSON_K_TEXT_MAP] = { "an object of strings", is_text_map, entries_of, "have", " entries" },
 };
@@ -272,6 +284,8 @@ static void store_field(json_t *v, const struct json_field *f, void *out)
 		*(bool *)slot = json_is_true(v);
 		break;
 	case JSON_K_OBJECT:
+	case JSON_K_ANY:
+	case JSON_K_ARRAY:
 	case JSON_K_TEXTS:
 	case JSON_K_TEXT_MAP:
 		*(json_t **)slot = v;

@@ -39,6 +39,8 @@ enum json_kind {
 	JSON_K_MILLI,    /* int64_t in thousandths from a JSON number; min..max thousandths */
 	JSON_K_BOOL,     /* bool */
 	JSON_K_OBJECT,   /* json_t *, borrowed */
+	JSON_K_ANY,      /* json_t *, borrowed: whatever it is */
+	JSON_K_ARRAY,    /* json_t *, borrowed: min..max items of any kind */
 	JSON_K_TEXTS,    /* json_t *, borrowed: array of strings, min..max items */
 	JSON_K_TEXT_MAP, /* json_t *, borrowed: object of strings, min..max entries */
 };
