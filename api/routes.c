@@ -9,8 +9,8 @@
 #include "api/handle_file.h"
 #include "api/handle_health.h"
 #include "api/handle_metrics.h"
-#include "api/handle_process.h"
 #include "api/handle_openapi.h"
+#include "api/handle_process.h"
 #include "api/handle_session.h"
 
 #define SESSION_BODY_MAX (1 << 20)

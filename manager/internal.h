@@ -128,7 +128,7 @@ struct exec {
 	pthread_cond_t changed;
 	enum exec_owner owner;
 	uint32_t job_number; /* the agent's; 0 before it was sent, and of a process whose record is lost */
-	uint64_t agent; /* channel_get_agent() of the link it was sent over; 0: an earlier berthd's */
+	uint64_t agent;      /* channel_get_agent() of the link it was sent over; 0: an earlier berthd's */
 	struct channel *known_on;   /* a reference: the link over which the number was learned */
 	int pid;                    /* of a process; 0: not known (yet) */
 	struct process_stdin input; /* of a process */

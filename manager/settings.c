@@ -353,11 +353,6 @@ static const char *source_of(const struct settings *s, const char *key)
 	return s->sources[find_row(key, strlen(key), false, &file) - settings_table];
 }
 
-bool settings_is_local(const struct settings *s)
-{
-	return strcmp(s->runtime, "local") == 0;
-}
-
 static void port_to_listen(struct settings *s)
 {
 	bool file = false, given = strcmp(source_of(s, "port"), "default") != 0;

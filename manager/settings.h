@@ -9,6 +9,8 @@
 #ifndef BERTH_SETTINGS_H
 #define BERTH_SETTINGS_H
 
+#include <string.h>
+
 #include "base/err.h"
 
 #define SETTINGS_MAX 64
@@ -95,7 +97,10 @@ int settings_load(int argc, char **argv, struct settings *ret, enum settings_act
 		  struct err *e) NODISCARD;
 void settings_clear(struct settings *s);
 /* Is it SANDBOX_RUNTIME=local? */
-bool settings_is_local(const struct settings *s);
+static inline bool settings_is_local(const struct settings *s)
+{
+	return s->runtime && strcmp(s->runtime, "local") == 0;
+}
 /*
  * Overwrites the secrets in the environment block of this process, where its /proc file and a child would
  * have them. Before the first thread.

@@ -40,6 +40,7 @@ void manager_quiesce(struct manager *m)
 void manager_get_health(struct manager *m, struct manager_health *ret)
 {
 	*ret = (struct manager_health){ .ok = true,
+					.runtime = "engine",
 					.engine_ok = true,
 					.store_ok = true,
 					.engine = "fake",
