@@ -21,7 +21,7 @@ struct builtin_job {
 	char id[ID_SIZE];
 	const char *name; /* a constant of the caller's */
 	bool raw, slow, closed;
-	int client_fd;
+	int client_fd, patience_ms;
 	struct job *job;
 	struct builtin_reader out, aside;
 	bool has_entry; /* of raw: bytes follow */
@@ -110,7 +110,9 @@ static int lost(struct builtin_job *b, struct err *e)
 
 int builtin_start(struct session *s, const struct builtin_ask *ask, struct builtin_job **ret, struct err *e)
 {
-	int r = line_take(s, &s->desks, BUILTIN_LINE_MS, ask->client_fd, e);
+	int line_ms = ask->patience_ms ? ask->patience_ms : BUILTIN_LINE_MS;
+	int link_ms = ask->patience_ms ? ask->patience_ms : MANAGER_CONNECT_TIMEOUT_MS;
+	int r = line_take(s, &s->desks, line_ms, ask->client_fd, e);
 	if (r < 0)
 		return r;
 	struct builtin_job *b = xcalloc(1, sizeof(*b));
@@ -119,10 +121,11 @@ int builtin_start(struct session *s, const struct builtin_ask *ask, struct built
 	b->raw = ask->raw;
 	b->slow = ask->slow;
 	b->client_fd = ask->client_fd;
+	b->patience_ms = ask->patience_ms;
 	b->out = b->aside = BUILTIN_READER_INIT;
 	b->early = BUF_INIT(EARLY_MAX);
 	id_new(BUILTIN_TAG_PREFIX, b->id);
-	r = session_channel(s, MANAGER_CONNECT_TIMEOUT_MS, &b->channel, e);
+	r = session_channel(s, link_ms, &b->channel, e);
 	/* In the table before the agent has it, so that a reconnect does not take the job for a stranger's.
 	 */
 	enter(b);
@@ -192,11 +195,18 @@ static int judge_end(struct builtin_job *b, struct err *e)
 	return err_set(e, ERR_SANDBOX, "%s did not come to its end in the sandbox: %s", b->name, why);
 }
 
+static int stall_ms(const struct builtin_job *b)
+{
+	bool silent = b->slow && (b->closed || b->raw || !b->has_entry);
+	if (b->patience_ms)
+		return b->patience_ms;
+	return silent ? BUILTIN_LONG_STALL_MS : BUILTIN_STALL_MS;
+}
+
 /* One event that is no time-out. Before JOB_END is returned it was judged to be a good one. */
 static int wait_event(struct builtin_job *b, enum job_event *ret, struct job_output *out, struct err *e)
 {
-	bool silent = b->slow && (b->closed || b->raw || !b->has_entry);
-	int64_t deadline = clock_mono_ms() + (silent ? BUILTIN_LONG_STALL_MS : BUILTIN_STALL_MS);
+	int64_t deadline = clock_mono_ms() + stall_ms(b);
 	do {
 		*ret = job_next(b->job, (int)MIN(clock_left_ms(deadline), SLICE_MS), b->client_fd, out);
 		if (*ret == JOB_LOST) {

@@ -28,10 +28,11 @@ struct builtin_ask {
 	const char *name;
 	const char *const *args; /* NULL-terminated */
 	bool has_stdin;
-	bool raw;      /* bytes follow the first record of stdout */
-	bool split;    /* it writes records to stderr, too */
-	bool slow;     /* works in silence */
-	int client_fd; /* whose hang-up ends it; -1: nobody's */
+	bool raw;        /* bytes follow the first record of stdout */
+	bool split;      /* it writes records to stderr, too */
+	bool slow;       /* works in silence */
+	int client_fd;   /* whose hang-up ends it; -1: nobody's */
+	int patience_ms; /* for a place, the link and each word of it; 0: as above */
 };
 
 /*

@@ -136,9 +136,7 @@ static void attach_writers(struct exec *x, const struct channel_job_info *info)
 	x->input.open = info->stdin_open;
 	x->input.taken = (uint64_t)info->stdin_bytes;
 	x->input.attached++;
-	pthread_cond_broadcast(&x->changed);
 	pthread_mutex_unlock(&x->lock);
-	set_pid(x, info->pid);
 }
 
 static int attach(struct exec *x, struct channel *c, const struct channel_job_info *info, struct err *e)
@@ -149,8 +147,11 @@ static int attach(struct exec *x, struct channel *c, const struct channel_job_in
 			: job_attach(c, info, x->split, x->seen[PROTO_STDOUT], x->seen[PROTO_STDERR], &j, e);
 	if (r < 0)
 		return r;
-	set_job(x, j);
+	/* A writer borrows the job as soon as it sees it: it must know by then where to go on. */
+	if (x->kind == EXEC_PROCESS)
+		attach_writers(x, info);
 	exec_set_number(x, c, info->job);
+	set_job(x, j);
 	if (info->state == PROTO_JOB_STARTING)
 		job_go(j); /* its row is durable; the first go may have been lost */
 	bool cut_off = is_cut_off(x, info);
@@ -162,7 +163,7 @@ static int attach(struct exec *x, struct channel *c, const struct channel_job_in
 	if (grace_ms >= 0)
 		job_cancel(j, grace_ms);
 	if (x->kind == EXEC_PROCESS)
-		attach_writers(x, info);
+		set_pid(x, info->pid); /* and wakes who waits for the job */
 	else if (!cut_off)
 		attach_stdin(x, info);
 	return 0;

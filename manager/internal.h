@@ -326,6 +326,8 @@ bool process_saved(struct exec *x);
 int process_slot_take(struct session *s, struct err *e) NODISCARD;
 void process_slot_give(struct session *s); /* nothing was started with it */
 void process_slot_end(struct session *s);  /* it has ended, and is kept */
+/* Adds `ports` to each state of a list (process_ports.c). */
+void process_ports_add(struct session *s, json_t *list);
 /* The session has ended, and with it what was kept. */
 void processes_leave(struct session *s);
 

@@ -200,7 +200,6 @@ json_t *process_get_state(struct exec *x)
 	json_object_set_new(state, "signal", field_of(x->reply, "signal"));
 	json_object_set_new(state, "started_at", exec_time_json(x->started_ms));
 	json_object_set_new(state, "ended_at", exec_time_json(x->ended_ms));
-	json_object_set_new(state, "ports", json_array());
 	pthread_mutex_unlock(&x->lock);
 	return state;
 }
@@ -215,6 +214,7 @@ json_t *process_list(struct session *s)
 			json_array_append_new(list, process_get_state(all[i]));
 		exec_put(all[i]);
 	}
+	process_ports_add(s, list);
 	return list;
 }
 

@@ -32,10 +32,12 @@ int process_start(struct session *s, const struct exec_request *rq, const struct
 
 /* One that is kept: ERR_NOT_FOUND. A reference. */
 int process_find(struct session *s, const char *id, struct exec **ret, struct err *e) NODISCARD;
-/* {id, name, command, pid, running, exit_code, reason, signal, started_at, ended_at, ports}, a new reference.
- */
+/* {id, name, command, pid, running, exit_code, reason, signal, started_at, ended_at}, a new reference. */
 json_t *process_get_state(struct exec *x) NODISCARD;
-/* All that are kept as such, in the order of their start, a new reference. */
+/*
+ * All that are kept as such, in the order of their start, a new reference; each with `ports`: the TCP ports
+ * on which it listens, asked of the sandbox; null when that does not tell within some seconds.
+ */
 json_t *process_list(struct session *s) NODISCARD;
 
 struct process_wish {

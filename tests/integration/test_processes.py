@@ -204,6 +204,17 @@ def test_processes_are_no_execs_and_leave_their_slots_alone(fresh):
     assert [p["id"] for p in fresh.list()] == pids
 
 
+def test_the_ports_it_listens_on_are_listed(fresh):
+    serve = ("import socket, time\nkeep = []\nfor p in (8080, 4711):\n s = socket.socket(); s.bind(('', p)); s.listen(); keep.append(s)"
+             "\nprint('ready', flush=True); time.sleep(600)")
+    pid = fresh.start(["sh", "-c", "python3 -c \"$0\" & wait", serve])
+    quiet = fresh.start("sleep 600")
+    ended = fresh.start("true")
+    fresh.read_until(pid, "ready")
+    fresh.finish(ended)
+    assert {p["id"]: p["ports"] for p in fresh.list()} == {pid: [4711, 8080], quiet: [], ended: []}
+
+
 # ---- output ----
 
 def test_offsets_bring_only_what_is_new(procs):
