@@ -1,8 +1,7 @@
-/* The description of the API as it is written, embedded; see api/openapi.h. */
+/* The description of the API as it is written, as one string; see api/openapi.h. */
 	.section .rodata
-	.globl openapi_start, openapi_end
-openapi_start:
+	.globl openapi_text
+openapi_text:
 	.incbin "api/openapi.json"
-openapi_end:
 	.byte 0
 	.section .note.GNU-stack,"",@progbits

@@ -60,11 +60,11 @@ void manager_note_unauthorized(struct manager *m, const char *address)
 }
 
 void manager_note_refused(struct manager *m, const struct caller *who, const char *session,
-			  const char *action, const struct err *why)
+			  const char *subject, const struct err *why)
 {
 	(void)m;
 	(void)why;
-	printf("refused %s %s %s\n", who->actor, session ? session : "-", action);
+	printf("refused %s %s %s\n", who->actor, session ? session : "-", subject);
 	(void)fflush(stdout);
 }
 

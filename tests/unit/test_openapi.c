@@ -65,7 +65,8 @@ static void check_parameters(const json_t *doc, const json_t *op, const struct r
 		const json_t *meant = ref ? resolve(doc, ref) : p;
 		const char *in = json_string_value(at(meant, "in", NULL));
 		const char *name = json_string_value(at(meant, "name", NULL));
-		complain(in && name, r->method, path, "a parameter without a name or a place");
+		if (!in || !name)
+			return complain(false, r->method, path, "a parameter without a name or a place");
 		complain(json_is_object(at(meant, "schema", NULL)) &&
 				 json_is_string(at(meant, "description", NULL)),
 			 r->method, path, name);
