@@ -202,7 +202,6 @@ static void put_operation(json_t *paths, const struct route *r, const char *meth
 		json_object_set_new(
 			op, "operationId",
 			json_sprintf("%sInSession", json_string_value(json_object_get(op, "operationId"))));
-	json_object_del(op, "x-planned");
 	if (!json_object_get(paths, path))
 		json_object_set_new(paths, path, json_object());
 	json_object_set_new(json_object_get(paths, path), method, op);

@@ -18,7 +18,7 @@
 /* The file as it is written; a new reference. Aborts when it is no JSON, which is a fault of the build. */
 json_t *openapi_source(void) NODISCARD;
 
-/* The description, complete; a new reference. An operation without a route is left out. */
+/* The description, complete; a new reference. */
 json_t *openapi_make(void) NODISCARD;
 
 #endif

@@ -54,6 +54,22 @@ def test_processes_are_counted_for_themselves(berthd, session):
     assert change["berth_exec_seconds_count"] == 0
 
 
+def test_files_and_their_bytes_are_counted(berthd, session):
+    change, root = Change(berthd), f"/v1/sessions/{session}/files"
+    put = {"files": [{"path": "a.txt", "content_b64": "aGkK"}, {"path": "/proc/a", "content_b64": ""}]}
+    assert berthd.call("POST", f"{root}/upload", put).status == 200
+    assert berthd.call("POST", f"{root}/download", {"paths": ["a.txt", "nowhere"]}).status == 200
+    assert berthd.call("GET", f"{root}/content?path=a.txt").body == b"hi\n"
+    assert berthd.call("POST", f"{root}/delete", {"paths": ["a.txt"]}).status == 200
+    assert change["berth_file_operations_total{operation=upload,result=ok}"] == 1
+    assert change["berth_file_operations_total{operation=download,result=ok}"] == 1
+    assert change["berth_file_operations_total{operation=download,result=not_found}"] == 1
+    assert change["berth_file_operations_total{operation=read,result=ok}"] == 1
+    assert change["berth_file_operations_total{operation=delete,result=ok}"] == 1
+    assert change["berth_file_bytes_total{direction=in}"] == 3
+    assert change["berth_file_bytes_total{direction=out}"] == 6
+
+
 def test_a_session_is_seen_while_it_lives(own_berthd):
     own_berthd.start()
     assert metrics(own_berthd)["berth_sessions{state=ready}"] == 0

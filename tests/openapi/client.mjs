@@ -13,8 +13,7 @@ try {
   OpenAPI.TOKEN = session.token;
   found.reply = await CommandsService.runCommand({ requestBody: { command: "printf 'from inside' >a.txt; exit 3" } });
   found.exec = await CommandsService.getExec({ exec: found.reply.id });
-  if (FilesService)
-    found.files = await FilesService.downloadFiles({ requestBody: { paths: ["a.txt"] } });
+  found.files = await FilesService.downloadFiles({ requestBody: { paths: ["a.txt"] } });
   found.error = await CommandsService.getExec({ exec: "e_nowhere" }).catch((e) => ({ status: e.status, body: e.body }));
 } finally {
   OpenAPI.TOKEN = admin;
