@@ -90,8 +90,8 @@ int handle_file_list(struct api *api, struct request *rq, struct response *rs, s
 
 	if (decode(rq, FILE_JSON_LIST, &body, e) || open_list(&l, "{\"entries\":[", e))
 		return -e->code;
-	if (files_list(&c, body.paths[0], body.recursive, (unsigned)body.max, add_entry, &l, &truncated, e) &&
-	    !l.full)
+	const struct files_wanted what = { body.paths[0], body.recursive, (unsigned)body.max };
+	if (files_list(&c, &what, add_entry, &l, &truncated, e) && !l.full)
 		return -e->code;
 	return close_list(&l, rs, truncated || l.full ? "],\"truncated\":true}" : "],\"truncated\":false}",
 			  e);

@@ -241,13 +241,13 @@ static int take_listed(void *ctx, const struct builtin_entry *entry, struct err 
 	return l->fn(l->ctx, &made, e);
 }
 
-int files_list(const struct files_caller *c, const char *path, bool recursive, unsigned max, file_entry_fn fn,
-	       void *ctx, bool *ret_truncated, struct err *e)
+int files_list(const struct files_caller *c, const struct files_wanted *what, file_entry_fn fn, void *ctx,
+	       bool *ret_truncated, struct err *e)
 {
-	_cleanup_free_ char *full = files_absolute(c, path);
-	_cleanup_free_ char *most = xasprintf("%u", max);
-	const char *const args[] = { full, recursive ? "1" : "0", most, NULL };
-	struct listing l = { .fn = fn, .ctx = ctx, .left = max, .path = full };
+	_cleanup_free_ char *full = files_absolute(c, what->path);
+	_cleanup_free_ char *most = xasprintf("%u", what->max);
+	const char *const args[] = { full, what->recursive ? "1" : "0", most, NULL };
+	struct listing l = { .fn = fn, .ctx = ctx, .left = what->max, .path = full };
 	struct err none = { 0 };
 	int r = run(c, "list", args, take_listed, &l, ret_truncated, e);
 	files_note(c, FILES_LIST, full, r < 0 ? e : &none, 0);

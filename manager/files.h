@@ -51,9 +51,14 @@ char *files_absolute(const struct files_caller *c, const char *path) NODISCARD;
 /* An entry for each path, in their order. */
 int files_stat(const struct files_caller *c, const char *const *paths, size_t count, file_entry_fn fn,
 	       void *ctx, struct err *e) NODISCARD;
+struct files_wanted {
+	const char *path;
+	bool recursive; /* without .git and node_modules */
+	unsigned max;   /* entries, up to FILES_LIST_MAX */
+};
 /* What is in a folder, in byte order of the paths; a path that is no folder is its own only entry. */
-int files_list(const struct files_caller *c, const char *path, bool recursive, unsigned max, file_entry_fn fn,
-	       void *ctx, bool *ret_truncated, struct err *e) NODISCARD;
+int files_list(const struct files_caller *c, const struct files_wanted *what, file_entry_fn fn, void *ctx,
+	       bool *ret_truncated, struct err *e) NODISCARD;
 /* With its parents; one that is there is fine. */
 int files_mkdir(const struct files_caller *c, const char *path, struct err *e) NODISCARD;
 int files_move(const struct files_caller *c, const char *from, const char *to, struct err *e) NODISCARD;

@@ -250,13 +250,11 @@ int files_stat(const struct files_caller *c, const char *const *paths, size_t co
 	return r;
 }
 
-int files_list(const struct files_caller *c, const char *path, bool recursive, unsigned max, file_entry_fn fn,
-	       void *ctx, bool *ret_truncated, struct err *e)
+int files_list(const struct files_caller *c, const struct files_wanted *what, file_entry_fn fn, void *ctx,
+	       bool *ret_truncated, struct err *e)
 {
-	(void)recursive;
-	(void)max;
 	*ret_truncated = false;
-	return files_stat(c, &path, 1, fn, ctx, e);
+	return files_stat(c, &what->path, 1, fn, ctx, e);
 }
 
 int files_mkdir(const struct files_caller *c, const char *path, struct err *e)

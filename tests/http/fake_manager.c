@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/metrics.h"
 #include "manager/session_default.h"
+#include "manager/settings.h"
 #include "tests/http/fake_manager.h"
 
 struct manager the = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
@@ -43,6 +44,7 @@ void manager_get_health(struct manager *m, struct manager_health *ret)
 					.runtime = "engine",
 					.engine_ok = true,
 					.store_ok = true,
+					.runtime = "engine",
 					.engine = "fake",
 					.store = "ok",
 					.sessions_live = (int64_t)m->session_count };
@@ -66,6 +68,12 @@ void manager_note_refused(struct manager *m, const struct caller *who, const cha
 	(void)why;
 	printf("refused %s %s %s\n", who->actor, session ? session : "-", subject);
 	(void)fflush(stdout);
+}
+
+bool settings_is_local(const struct settings *s)
+{
+	(void)s;
+	return false;
 }
 
 /* ---- sessions ---- */
