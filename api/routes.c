@@ -23,6 +23,7 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sessions",          ROUTE_ADMIN, ROUTE_BODY_NONE,     0,                handle_session_list,   "session.list",   { "state", "name", "label", "limit", "cursor" } },
 	{ "POST",   "/v1/sessions",          ROUTE_ADMIN, ROUTE_BODY_OPTIONAL, SESSION_BODY_MAX, handle_session_create, "session.create", { 0 } },
 	{ "GET",    "/v1/sessions/{session}", ROUTE_OWN,  ROUTE_BODY_NONE,     0,                handle_session_get,    "session.get",    { 0 } },
+	{ "GET",    "/v1/sessions/{session}/health", ROUTE_OWN, ROUTE_BODY_NONE, 0,              handle_health_session, "session.health", { 0 } },
 	{ "PATCH",  "/v1/sessions/{session}", ROUTE_ADMIN, ROUTE_BODY_REQUIRED, SESSION_BODY_MAX, handle_session_patch, "session.patch",  { 0 } },
 	{ "DELETE", "/v1/sessions/{session}", ROUTE_ADMIN, ROUTE_BODY_NONE,    0,                handle_session_delete, "session.delete", { "workspace" } },
 	{ "POST",   "/exec",                 ROUTE_BELOW, ROUTE_BODY_REQUIRED, 0,                handle_exec_run,       "exec.start",     { 0 } },

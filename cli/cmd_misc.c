@@ -84,7 +84,7 @@ static void print_health(const struct cli *cli, const json_t *health)
 	format_record(stdout, health_columns, ARRAY_LEN(health_columns), health, cli->color);
 	json_t *warning = NULL;
 	size_t i = 0;
-	json_array_foreach (json_object_get(health, "warnings"), i, warning) {
+	json_array_foreach (json_object_get(health, "degraded"), i, warning) {
 		_cleanup_free_ char *text = format_value(warning);
 		printf("warning: %s\n", text);
 	}

@@ -126,6 +126,7 @@ static void health(struct manager *m, struct manager_health *ret)
 	struct engine *g = manager_known_engine(m, &e);
 	if (!g) {
 		snprintf(ret->engine, sizeof(ret->engine), "%s", e.msg);
+		health_degrade(ret, "engine: ", ret->engine);
 		return;
 	}
 	if (probe_is_stale(m, &m->engine_probe, &found))
@@ -134,12 +135,11 @@ static void health(struct manager *m, struct manager_health *ret)
 	snprintf(ret->engine, sizeof(ret->engine), "%s", found.why);
 	if (ret->engine_ok)
 		describe(g, ret->engine, sizeof(ret->engine));
-	for (size_t i = 0; i < ARRAY_LEN(ret->warnings); i++) {
-		const char *warning = engine_warning(g, (int)i);
-		if (!warning)
-			break;
-		snprintf(ret->warnings[i], sizeof(ret->warnings[i]), "%s", warning);
-	}
+	else
+		health_degrade(ret, "engine: ", ret->engine);
+	const char *warning;
+	for (int i = 0; (warning = engine_warning(g, i)); i++)
+		health_degrade(ret, "", warning);
 }
 
 const struct driver driver_engine = {

@@ -149,6 +149,7 @@ struct collector;
 struct janitor;
 struct session_default;
 struct grants;
+struct tools;
 
 /* What a health check has found; for a second nobody asks again. */
 struct probe {
@@ -171,6 +172,7 @@ struct manager {
 	struct collector *collector;
 	struct janitor *janitor;
 	struct grants *grants;
+	struct tools *tools;              /* of images */
 	struct session_default *standing; /* the default session, made or not */
 	char instance[ID_SIZE];
 	atomic_bool quiet; /* berthd stops */
@@ -204,6 +206,8 @@ struct manager {
 /* ---- manager.c ---- */
 
 /* A flood of /health must not become a flood at the engine or the disk. False: `ret` is fresh enough. */
+/* One more thing that does not work, or is weak: its part and why. */
+void health_degrade(struct manager_health *h, const char *part, const char *why);
 bool probe_is_stale(struct manager *m, struct probe *p, struct probe *ret);
 void probe_remember(struct manager *m, struct probe *p, struct probe *found, int r, const struct err *e);
 

@@ -11,13 +11,13 @@
 #include "manager/grants.h"
 #include "manager/internal.h"
 #include "manager/session_default.h"
+#include "manager/tools.h"
 #include "runtime/local.h"
 
 #define WORKERS 4
 #define ENDERS 8
 #define WORKERS_QUEUE 4096
 #define KEY_INSTANCE "instance"
-#define PROBE_MS 1000 /* /health asks engine and store at most so often */
 
 static int find_instance(struct manager *m, struct err *e)
 {
@@ -95,6 +95,7 @@ int manager_new(const struct settings *settings, struct manager **ret, struct er
 	struct manager *m = xcalloc(1, sizeof(*m));
 	m->settings = settings;
 	m->driver = driver_of(settings->runtime);
+	m->tools = tools_new(settings->image);
 	m->engine_probe.ok = m->store_probe.ok =
 		true; /* until the first look, which has begun when somebody asks */
 	pthread_mutex_init(&m->lock, NULL);
@@ -150,58 +151,14 @@ void manager_free(struct manager *m)
 	engine_free(m->engine);
 	local_free(m->local);
 	grants_free(m->grants);
+	tools_free(m->tools);
 	pthread_mutex_destroy(&m->lock);
 	pthread_mutex_destroy(&m->connecting);
 	pthread_mutex_destroy(&m->delivering);
 	free(m);
 }
 
-/* ---- health and figures ---- */
-
-bool probe_is_stale(struct manager *m, struct probe *p, struct probe *ret)
-{
-	pthread_mutex_lock(&m->lock);
-	bool stale = !p->at_ms || clock_mono_ms() - p->at_ms >= PROBE_MS;
-	if (stale)
-		p->at_ms = clock_mono_ms();
-	*ret = *p;
-	pthread_mutex_unlock(&m->lock);
-	return stale;
-}
-
-void probe_remember(struct manager *m, struct probe *p, struct probe *found, int r, const struct err *e)
-{
-	found->ok = r == 0;
-	snprintf(found->why, sizeof(found->why), "%s", r < 0 ? e->msg : "");
-	pthread_mutex_lock(&m->lock);
-	*p = *found;
-	pthread_mutex_unlock(&m->lock);
-}
-
-static void store_health(struct manager *m, struct manager_health *ret)
-{
-	struct err e;
-	struct probe found;
-	if (probe_is_stale(m, &m->store_probe, &found))
-		probe_remember(m, &m->store_probe, &found, store_check(m->store, &e), &e);
-	ret->store_ok = found.ok;
-	const char *ok = m->driver == &driver_local ? "in memory" : "ok";
-	snprintf(ret->store, sizeof(ret->store), "%s", found.ok ? ok : found.why);
-}
-
-void manager_get_health(struct manager *m, struct manager_health *ret)
-{
-	*ret = (struct manager_health){ 0 };
-	ret->runtime = m->driver->name;
-	m->driver->health(m, ret);
-	store_health(m, ret);
-	ret->ok = ret->engine_ok && ret->store_ok;
-	pthread_mutex_lock(&m->lock);
-	ret->sessions_live = (int64_t)m->session_count;
-	pthread_mutex_unlock(&m->lock);
-	ret->execs_running = atomic_load(&m->execs_running);
-	ret->processes_running = atomic_load(&m->processes_running);
-}
+/* ---- figures ---- */
 
 void manager_set_gauges(struct manager *m)
 {

@@ -42,9 +42,9 @@ struct manager_health {
 	bool ok;             /* engine and store both work */
 	const char *runtime; /* "engine" or "local" (SANDBOX_RUNTIME) */
 	bool engine_ok, store_ok;
-	char engine[320];      /* "docker 26.1.5 (API 1.45) at unix:///..." or why not */
-	char store[320];       /* "ok" or why not */
-	char warnings[8][200]; /* known weaknesses; "" ends */
+	char engine[320];       /* "docker 26.1.5 (API 1.45) at unix:///..." or why not */
+	char store[320];        /* "ok" or why not */
+	char degraded[18][340]; /* what does not work, and known weaknesses; "" ends */
 	int64_t sessions_live, execs_running, processes_running;
 };
 void manager_get_health(struct manager *m, struct manager_health *ret);
@@ -117,6 +117,16 @@ int sessions_get_by_token(struct manager *m, const char *token, struct session_r
 void session_unref(struct session *s);
 DEFINE_CLEANUP(struct session *, session_unref)
 const char *session_get_id(const struct session *s);
+
+struct session_health {
+	bool ok;                 /* ready, and its link is open */
+	int64_t busy, processes; /* commands and background processes that run */
+	json_t *tools;           /* {name: version} of its image, a new reference */
+};
+/* As far as is known: waits for nothing. */
+void session_get_health(struct session *s, struct session_health *ret);
+/* The tools of the standard image, {} until a session has told; a new reference. */
+json_t *manager_get_tools(struct manager *m) NODISCARD;
 
 /* ---- execs ---- */
 

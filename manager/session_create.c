@@ -11,6 +11,7 @@
 #include "manager/grants.h"
 #include "manager/internal.h"
 #include "manager/session_default.h"
+#include "manager/tools.h"
 
 #define PROBE_TIMEOUT_MS 10000
 #define MIB (1ll << 20)
@@ -345,5 +346,6 @@ int sessions_create(struct manager *m, const struct session_request *rq, const s
 		return r;
 	}
 	session_copy_row(s, ret_row);
+	tools_learn(s);
 	return 0;
 }

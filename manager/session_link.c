@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "manager/driver.h"
 #include "manager/internal.h"
+#include "manager/tools.h"
 
 #define BACKOFF_MIN_MS 100
 #define BACKOFF_MAX_MS 10000 /* Podman keeps two processes for 300 s after each exec: do not make many */
@@ -137,6 +138,8 @@ int session_channel(struct session *s, int timeout_ms, struct channel **ret, str
 	execs_resume(s, mine);
 	if (first) /* a session of an earlier berthd */
 		session_probe_shell(s, mine);
+	if (first)
+		tools_learn(s);
 	*ret = mine;
 	return 0;
 }

@@ -161,7 +161,7 @@ def test_rm_wants_names_or_all(berth, fake, words):
 
 def health(ok):
     return {"ok": ok, "version": "9.9", "workspace": "/workspace", "busy": 1, "sessions": 2,
-            "engine": {"ok": ok, "detail": "docker 26"}, "store": {"ok": True, "detail": "ok"}, "warnings": ["old runc"]}
+            "engine": {"ok": ok, "detail": "docker 26"}, "store": {"ok": True, "detail": "ok"}, "degraded": ["old runc"]}
 
 
 @pytest.mark.parametrize("ok, status, exit_status", [(True, 200, 0), (False, 503, 8)], ids=["well", "not well"])

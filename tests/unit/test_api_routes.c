@@ -13,6 +13,7 @@ struct find_row {
 
 static const struct find_row finds[] = {
 	{ "route: health", "GET", "/health", 0, "health", NULL, NULL },
+	{ "route: health of a session", "GET", "/v1/sessions/s_1/health", 0, "session.health", "s_1", NULL },
 	{ "route: HEAD is served by GET", "HEAD", "/health", 0, "health", NULL, NULL },
 	{ "route: sessions by method", "POST", "/v1/sessions", 0, "session.create", NULL, NULL },
 	{ "route: a session", "GET", "/v1/sessions/s_1", 0, "session.get", "s_1", NULL },
@@ -40,8 +41,6 @@ static const struct find_row finds[] = {
 	{ "route: an empty session", "GET", "/v1/sessions/", ERR_NOT_FOUND, NULL, NULL, NULL },
 	{ "route: below an empty session", "POST", "/v1/sessions//exec", ERR_NOT_FOUND, NULL, NULL, NULL },
 	{ "route: an empty exec", "GET", "/execs/", ERR_NOT_FOUND, NULL, NULL, NULL },
-	{ "route: health is not below a session yet", "GET", "/v1/sessions/s_1/health", ERR_NOT_FOUND, NULL,
-	  NULL, NULL },
 	{ "route: sessions are not below a session", "GET", "/v1/sessions/s_1/v1/sessions", ERR_NOT_FOUND,
 	  NULL, NULL, NULL },
 	{ "route: a parameter of another path", "GET", "/v1/sessions?wait_s=1", ERR_INVALID, NULL, NULL,
