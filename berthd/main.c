@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "manager/manager.h"
 #include "manager/settings.h"
-#include "runtime/local.h"
+#include "runtime/sandbox.h"
 
 #define STOP_DEADLINE_MS 10000
 #define TOKEN_FILE "admin-token"
@@ -161,11 +161,14 @@ static int set_up_local(struct settings *s, struct err *e)
 {
 	if (!settings_is_local(s))
 		return 0;
-	if (!s->local_anywhere && !local_is_container())
+	/* Another process than PID 1 can be killed by every command, and outside of a container that is the
+	 * least. */
+	if (!s->local_anywhere && getpid() != 1)
 		return err_field(
 			e, "SANDBOX_RUNTIME",
-			"local is for a container, and this looks like none: commands could do here all that "
-			"berthd's user can (SANDBOX_LOCAL_ANYWHERE=1 allows it)");
+			"local is for PID 1 of a container, without --init, and this is process %d: its "
+			"commands could do all that this user can (SANDBOX_LOCAL_ANYWHERE=1 allows it)",
+			(int)getpid());
 	if (leave_root(e) < 0)
 		return -(int)e->code;
 	if (s->token_file && access(s->token_file, R_OK) == 0)

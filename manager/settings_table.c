@@ -34,7 +34,7 @@ const struct setting settings_table[] = {
 	{ "local_agent", { "SANDBOX_LOCAL_AGENT" }, TEXT(local_agent, setting_check_path, "/usr/lib/berth/berth-agent"), false, NULL,
 	  "with local: the program berth-agent, of the same build" },
 	{ "local_anywhere", { "SANDBOX_LOCAL_ANYWHERE" }, NUMBER(INT, local_anywhere, 0, 1, "0"), false, NULL,
-	  "1: local starts outside of a container, too, where every command can do what berthd's user can" },
+	  "1: local starts where berthd is not PID 1 of a container, too: every command can do there what berthd's user can, and end it" },
 
 	{ "admin_token", { "SANDBOX_ADMIN_TOKEN" }, TEXT(admin_token, setting_check_token, NULL), true, "Who",
 	  "the administrator's bearer token, at least 16 characters; if unset, made at the first start and kept in the data folder" },

@@ -147,6 +147,7 @@ static void kill_children(void)
 {
 	DIR *dir = opendir("/proc");
 	const struct dirent *d;
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this call's own (readdir(3)) */
 	while (dir && (d = readdir(dir)))
 		if (d->d_name[0] >= '1' && d->d_name[0] <= '9' && parent_of(d->d_name) == getpid()) {
 			int64_t pid = 0;
@@ -194,9 +195,4 @@ void local_reap(struct local *l)
 		else
 			atomic_store(&l->agent, 0);
 	}
-}
-
-bool local_is_container(void)
-{
-	return getpid() == 1 || access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0;
 }

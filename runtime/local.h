@@ -35,7 +35,4 @@ int local_end(int timeout_ms, struct err *e) NODISCARD;
 /* Reaps children that have ended; an agent that a command has stopped is killed. On each SIGCHLD. */
 void local_reap(struct local *l);
 
-/* Does this process run in a container, as far as one can tell from inside? */
-bool local_is_container(void);
-
 #endif

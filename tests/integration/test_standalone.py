@@ -20,7 +20,7 @@ def free_port():
 class Standalone:
     """A container of the image on the host's network, which the engines of the tests have in any case."""
 
-    def __init__(self, engine, host=None, env=None, user=None):
+    def __init__(self, engine, host=None, env=None, user=None, entrypoint=None):
         self.engine, self.port = engine, free_port()
         env = {"SANDBOX_TOKEN": TOKEN, "SANDBOX_PORT": str(self.port), **(env or {})}
         body = {"Image": IMAGE, "Env": [f"{k}={v}" for k, v in env.items() if v is not None],
@@ -30,6 +30,8 @@ class Standalone:
                                            {"Name": "nproc", "Soft": 4096, "Hard": 4096}], **(host or {})}}
         if user is not None:
             body["User"] = user
+        if entrypoint:
+            body["Entrypoint"] = entrypoint
         self.id = engine.call("POST", "/containers/create", body)["Id"]
         engine.call("POST", f"/containers/{self.id}/start")
 
@@ -350,9 +352,13 @@ def test_root_without_the_right_to_leave_it_does_not_start(own):
     assert "does not run as root" in b.log()
 
 
-@pytest.mark.skipif(os.path.exists("/.dockerenv") or os.path.exists("/run/.containerenv"),
-                    reason="this machine is a container itself")
+def test_behind_another_init_it_does_not_start(own):
+    b = own(entrypoint=["/bin/sh", "-c", "/usr/lib/berth/berthd --runtime local; exit $?"])
+    assert b.ended() == 2
+    assert "without --init" in b.log()
+
+
 def test_outside_of_a_container_it_does_not_start():
     r = subprocess.run([str(BUILD / "berthd")], capture_output=True, text=True, timeout=60,
                        env={"SANDBOX_RUNTIME": "local", "SANDBOX_TOKEN": TOKEN, "SANDBOX_LISTEN": "127.0.0.1:0"})
-    assert r.returncode == 2 and "looks like none" in r.stderr
+    assert r.returncode == 2 and "PID 1 of a container" in r.stderr
