@@ -13,13 +13,13 @@ set -euo pipefail
 source "${BASH_SOURCE[0]%/*}/lib.sh"
 
 build=(gcc libc6-dev make pkg-config libarchive-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev
-  libsqlite3-dev libssl-dev)
+  libsqlite3-dev libssl-dev libzstd-dev zlib1g-dev)
 run=(ca-certificates curl jq openssl procps)
 engine_packages=(podman runc)
 image=(curl jq mmdebstrap)
 test=("${build[@]}" "${run[@]}" "${image[@]}" "${engine_packages[@]}" docker.io
   clang clang-format clang-tidy cppcheck git libclang-rt-14-dev libcmocka-dev lsof psmisc python3-pytest
-  pmccabe python3-jsonschema python3-prometheus-client python3-requests shellcheck strace util-linux)
+  pmccabe python3-jsonschema python3-prometheus-client python3-requests shellcheck strace util-linux zstd)
 
 # Node's own packages bring npm with them, and Debian's npm does not go with those.
 command -v npm >/dev/null || test+=(nodejs npm)

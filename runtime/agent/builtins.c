@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "runtime/agent/archives.h"
 #include "runtime/agent/files.h"
 #include "runtime/agent/ports.h"
 #include "runtime/protocol/builtin.h"
@@ -21,9 +22,11 @@ static const struct builtin BUILTINS[] = {
 	{ "list",   3, 3,                     file_list_run },
 	{ "mkdir",  1, 1,                     file_mkdir_run },
 	{ "move",   2, 2,                     file_move_run },
+	{ "pack",   2, 2,                     pack_run },
 	{ "ports",  1, PROTO_JOBS_MAX,        ports_run },
 	{ "read",   3, 3,                     file_read_run },
 	{ "stat",   1, BUILTIN_PATHS_MAX,     file_stat_run },
+	{ "unpack", 2, 2,                     unpack_run },
 	{ "write",  3, 3,                     file_write_run },
 };
 /* clang-format on */

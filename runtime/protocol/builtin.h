@@ -48,6 +48,15 @@
  * with what is below it.
  * `write` ends well only after the end of its stdin; its entry's `detail` is "new" when there was no file
  * before. One that is cancelled first gets SIGTERM, and takes its temporary file away.
+ *
+ * In the reports of `pack` and `unpack` a path is the name in the archive. `pack` takes a single file, too, and
+ * then has it alone. It stores files (each whole), folders and symlinks, owned by 0; other types are EINVAL, a
+ * file that became shorter ESTALE and zeros. `unpack` makes PATH where it is missing. It refuses with EINVAL
+ * (and a detail) names that are absolute or have "..", hard links, devices, FIFOs and links that leave PATH;
+ * with ENAMETOOLONG, ELOOP (a symlink in the way), ENOTDIR, EISDIR or what the kernel says; a broken header is
+ * EBADMSG. Of a name that comes twice the later one stays. In its DONE `sys` is EBADMSG for what is no archive,
+ * damaged or cut off, E2BIG above BUILTIN_UNPACK_ENTRIES or BUILTIN_UNPACK_BYTES or for one header of megabytes,
+ * ENOSPC and EDQUOT for a full disk; what was written before stays. Its stdin is read to its end or closed.
  */
 /* clang-format on */
 #ifndef BERTH_BUILTIN_H
@@ -59,6 +68,8 @@
 #define BUILTIN_LIST_MAX 100000            /* entries of one list */
 #define BUILTIN_SIZELESS_MAX (16ull << 20) /* bytes read of a file that says it has none */
 #define BUILTIN_REPORT_MAX 1000            /* entries of a report; DONE counts the others, too */
+#define BUILTIN_UNPACK_ENTRIES 1000000     /* of one archive */
+#define BUILTIN_UNPACK_BYTES (64ull << 30) /* decompressed, and likewise written, holes counted in */
 #define BUILTIN_ENTRY_MAX 9216             /* bytes of one encoded entry: two paths of PATH_MAX, a detail */
 #define BUILTIN_TAG_SIZE 72                /* of a file's tag, NUL included */
 

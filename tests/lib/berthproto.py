@@ -174,6 +174,7 @@ class Link:
         self.results = collections.defaultdict(Result)
         self.auto_credit = True
         self.cookies, self.chunks = itertools.count(1), {}
+        self.credit = collections.Counter({0: LINK_WINDOW})  # of ours: bytes that may be sent, by job; 0 is the link
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         if hello:
@@ -220,6 +221,8 @@ class Link:
             if self.auto_credit:
                 self.send("WINDOW", 0, 0, field("BYTES", len(f.payload)))
                 self.send("WINDOW", f.aux, f.job, field("BYTES", len(f.payload)))
+        elif f.type == "WINDOW":
+            self.credit[f.job] += f.fields["BYTES"]
         elif f.type == "GAP":
             r.gaps.append((f.aux, len(r.out[f.aux]), f.fields["BYTES"]))
         elif f.type == "EOF":
@@ -263,6 +266,21 @@ class Link:
         if go:
             self.send("GO", job=job)
         return job
+
+    def feed(self, job, data):
+        """All of a job's stdin, by credit: bytes, or pieces of them."""
+        self.credit[job] = JOB_WINDOW
+        for piece in [data] if isinstance(data, bytes) else data:
+            at = 0
+            while at < len(piece) and self.results[job].exit is None:
+                n = min(self.credit[job], self.credit[0], PAYLOAD_MAX, len(piece) - at)
+                if n == 0:
+                    self.recv(60)
+                    continue
+                self.send("DATA", STDIN, job, piece[at:at + n])
+                self.credit.subtract({0: n, job: n})
+                at += n
+        self.send("EOF", STDIN, job)
 
     def finish(self, job, timeout=20):
         if self.results[job].exit is None:
