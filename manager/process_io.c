@@ -271,9 +271,14 @@ static int borrow(struct process_writer *w, struct job **ret, struct channel **r
 	return r;
 }
 
-/* Asks the agent what it has taken in all: the question goes behind the bytes. */
-static int ask(struct process_writer *w, struct channel *c, uint64_t *ret_taken, bool *ret_open,
-	       struct err *e)
+/* What the agent says of the stdin. */
+struct answer {
+	uint64_t taken; /* bytes in all */
+	bool open, ended;
+};
+
+/* The question goes behind the bytes. */
+static int ask(struct process_writer *w, struct channel *c, struct answer *ret, struct err *e)
 {
 	struct channel_job_info jobs[PROTO_JOBS_MAX];
 	size_t count = 0;
@@ -281,38 +286,34 @@ static int ask(struct process_writer *w, struct channel *c, uint64_t *ret_taken,
 	if (r < 0)
 		return r;
 	const struct channel_job_info *info = exec_find_tag(jobs, count, w->x->id);
-	if (!info || info->state == PROTO_JOB_ENDED)
-		return err_set(e, ERR_CONFLICT, "process %s has ended", w->x->id);
-	*ret_open = info->stdin_open;
-	*ret_taken = (uint64_t)info->stdin_bytes;
+	if (!info)
+		return err_set(e, ERR_CONFLICT, "the sandbox does not know process %s any more", w->x->id);
+	*ret = (struct answer){ .taken = (uint64_t)info->stdin_bytes,
+				.open = info->stdin_open,
+				.ended = info->state == PROTO_JOB_ENDED };
+	pthread_mutex_lock(&w->x->lock);
+	w->x->input.open = ret->open;
+	pthread_mutex_unlock(&w->x->lock);
 	return 0;
 }
 
-static int confirm(struct process_writer *w, struct channel *c, bool *ret_open, struct err *e)
+static int confirm(struct process_writer *w, struct channel *c, struct answer *ret, struct err *e)
 {
-	uint64_t taken = 0;
-	int r = ask(w, c, &taken, ret_open, e);
+	int r = ask(w, c, ret, e);
 	if (r == 0)
-		w->confirmed = (size_t)MIN(taken - MIN(taken, w->base), w->in->len);
+		w->confirmed = (size_t)MIN(ret->taken - MIN(ret->taken, w->base), w->in->len);
 	return r;
-}
-
-static void set_open(struct exec *x, bool open)
-{
-	pthread_mutex_lock(&x->lock);
-	x->input.open = open;
-	pthread_mutex_unlock(&x->lock);
 }
 
 /* Where this writer begins. Writers before may have left without knowing how far they came. */
 static int begin_write(struct process_writer *w, struct channel *c, struct err *e)
 {
-	bool open = true;
-	int r = ask(w, c, &w->base, &open, e);
+	struct answer answer;
+	int r = ask(w, c, &answer, e);
 	if (r < 0)
 		return r == -(int)ERR_CONFLICT ? r : STEP_MORE;
 	w->begun = true;
-	set_open(w->x, open);
+	w->base = answer.taken;
 	return STEP_MORE;
 }
 
@@ -329,16 +330,15 @@ static int await_credit(struct process_writer *w, struct err *e)
 
 static int finish_write(struct process_writer *w, struct job *j, struct channel *c, struct err *e)
 {
-	bool open = true;
+	struct answer answer;
 	if (w->in->close)
 		job_close_stdin(j);
-	int r = confirm(w, c, &open, e);
+	int r = confirm(w, c, &answer, e);
 	if (r < 0)
 		return r == -(int)ERR_CONFLICT ? r : STEP_MORE; /* over the next link */
 	if (w->confirmed < w->in->len)
 		return STEP_MORE;
-	set_open(w->x, open);
-	if (!open && !w->in->close)
+	if (!answer.open && !answer.ended && !w->in->close)
 		return err_set(e, ERR_CONFLICT, "process %s has closed its stdin", w->x->id);
 	return STEP_DONE;
 }
@@ -363,17 +363,21 @@ static int write_some(struct process_writer *w, struct err *e)
 	return finish_write(w, j, c, e);
 }
 
-/* How many were taken is told also when it went wrong. */
-static void count_taken(struct process_writer *w)
+/*
+ * How many were taken is told also when it went wrong; and that nothing did, when the link was lost with the
+ * word that all were, and the process has ended since. True: all were taken.
+ */
+static bool count_taken(struct process_writer *w)
 {
-	bool open;
+	struct answer answer;
 	struct err ignored;
 	pthread_mutex_lock(&w->x->lock);
 	_cleanup_(channel_unref_cleanup_) struct channel *c =
 		w->x->known_on ? channel_ref(w->x->known_on) : NULL;
 	pthread_mutex_unlock(&w->x->lock);
-	if (c && w->begun && channel_is_open(c) && confirm(w, c, &open, &ignored) < 0)
-		w->confirmed = MIN(w->confirmed, w->at);
+	if (!c || !w->begun || !channel_is_open(c) || confirm(w, c, &answer, &ignored) < 0)
+		return false;
+	return answer.ended && w->confirmed == w->in->len;
 }
 
 int process_write(struct exec *x, const struct process_input *in, size_t *ret_taken, struct err *e)
@@ -392,8 +396,8 @@ int process_write(struct exec *x, const struct process_input *in, size_t *ret_ta
 		do
 			r = write_some(&w, e);
 		while (r == STEP_MORE);
-		if (r < 0)
-			count_taken(&w);
+		if (r < 0 && count_taken(&w))
+			r = STEP_DONE;
 	}
 	leave_line(&w);
 	*ret_taken = w.confirmed;

@@ -28,7 +28,7 @@ void input_clear(struct input *in, struct loop *l)
 {
 	loop_close(l, &in->pipe);
 	fd_close(&in->fd);
-	in->from = in->to = in->punched = in->taken = in->credit = in->owed = in->unaccounted = 0;
+	in->from = in->to = in->punched = in->credit = in->owed = in->unaccounted = 0;
 	in->eof = false;
 }
 

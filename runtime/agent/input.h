@@ -25,6 +25,7 @@ struct input {
 
 /* Takes the pipe's writing end. 0, or -1 with errno. */
 int input_open(struct input *in, int pipe_fd);
+/* Closes; how many bytes were taken stays known. */
 void input_clear(struct input *in, struct loop *l);
 
 /* A reader of this job came to a new link. */
