@@ -213,8 +213,7 @@ static void nothing_is_described_that_is_not_there(void **state)
 	json_t *item, *op;
 	json_object_foreach (at(source, "paths", NULL), path, item)
 		json_object_foreach (item, method, op)
-			complain(has_route(method, path), method,
-				 path, "has no route");
+			complain(has_route(method, path), method, path, "has no route");
 }
 
 static void the_codes_are_those_of_the_table(void **state)
