@@ -142,22 +142,43 @@ static void spec_of(const struct session_row *row, enum workspace_kind kind, str
 struct creation {
 	struct engine_image image;
 	struct sandbox_mount mounts[SANDBOX_MOUNTS_MAX];
+	char *granted; /* for the audit */
+	size_t max;    /* sessions that may live with it */
 };
 
 static void creation_clear(struct creation *c)
 {
+	free(c->granted);
 	engine_image_clear(&c->image);
+}
+
+/* What it gets from outside, for the audit; NULL: nothing. Owned by the caller. */
+static char *granted(const struct sandbox_spec *spec)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(16384);
+	struct err e;
+	int r = 0;
+	if (strcmp(spec->network, "none") != 0)
+		r = buf_addf(&text, &e, " network %s", spec->network);
+	if (r == 0 && spec->workspace_host)
+		r = buf_addf(&text, &e, " folder %s", spec->workspace_host);
+	for (size_t i = 0; r == 0 && i < spec->mount_count; i++)
+		r = buf_addf(&text, &e, " mount %s at %s", spec->mounts[i].host, spec->mounts[i].path);
+	return text.len ? xstrdup(text.data + 1) : NULL;
 }
 
 static int add_grants(struct manager *m, const struct session_request *rq, struct creation *c,
 		      struct sandbox_spec *spec, struct err *e)
 {
+	c->max = rq->is_default ? SIZE_MAX : (size_t)m->settings->max_sessions;
 	if (spec->workspace == WORKSPACE_HOST)
 		spec->workspace_host = grants_get_project(m->grants, &spec->uid, &spec->gid);
-	if (!rq->mounts && !rq->is_default)
-		return 0;
 	spec->mounts = c->mounts;
-	return grants_find_mounts(m->grants, rq->mounts, c->mounts, &spec->mount_count, e);
+	if ((rq->mounts || rq->is_default) &&
+	    grants_find_mounts(m->grants, rq->mounts, c->mounts, &spec->mount_count, e) < 0)
+		return -(int)e->code;
+	c->granted = granted(spec);
+	return 0;
 }
 
 static int check(struct manager *m, const struct session_request *rq, struct session_row *row,
@@ -281,23 +302,8 @@ static int bring_up(struct manager *m, struct session *s, const char *image, con
 	return r;
 }
 
-/* What it gets from outside, for the audit; NULL: nothing. Owned by the caller. */
-static char *granted(const struct sandbox_spec *spec)
-{
-	_cleanup_buf_ struct buf text = BUF_INIT(16384);
-	struct err e;
-	int r = 0;
-	if (strcmp(spec->network, "none") != 0)
-		r = buf_addf(&text, &e, " network %s", spec->network);
-	if (r == 0 && spec->workspace_host)
-		r = buf_addf(&text, &e, " folder %s", spec->workspace_host);
-	for (size_t i = 0; r == 0 && i < spec->mount_count; i++)
-		r = buf_addf(&text, &e, " mount %s at %s", spec->mounts[i].host, spec->mounts[i].path);
-	return text.len ? xstrdup(text.data + 1) : NULL;
-}
-
 /* Gives it a token and a place in the table, and writes its row. */
-static int admit(struct manager *m, struct session_row *row, const struct sandbox_spec *spec, size_t max,
+static int admit(struct manager *m, struct session_row *row, const struct creation *c,
 		 const struct caller *who, struct session **ret, char ret_token[64], struct err *e)
 {
 	char hash[ID_HASH_SIZE];
@@ -307,15 +313,14 @@ static int admit(struct manager *m, struct session_row *row, const struct sandbo
 	struct session_row own;
 	session_row_copy(row, &own);
 	struct session *s = session_new(m, &own);
-	if (!sessions_enter(m, s, max)) {
+	if (!sessions_enter(m, s, c->max)) {
 		session_unref(s);
 		err_set(e, ERR_LIMIT, "there are %lld sessions already (SANDBOX_MAX_SESSIONS)",
 			(long long)m->settings->max_sessions);
 		e->retry_after_s = 5;
 		return -ERR_LIMIT;
 	}
-	_cleanup_free_ char *detail = granted(spec);
-	struct audit_row audit = audit_of(who, "session.create", row->id, row->image, "accepted", detail);
+	struct audit_row audit = audit_of(who, "session.create", row->id, row->image, "accepted", c->granted);
 	int r = store_session_insert(m->store, row, &audit, e);
 	if (r < 0) {
 		sessions_leave(m, s);
@@ -336,8 +341,7 @@ int sessions_create(struct manager *m, const struct session_request *rq, const s
 	fill_row(m, rq, &row);
 	int r = check(m, rq, &row, &spec, &c, e);
 	if (r == 0)
-		r = admit(m, &row, &spec, rq->is_default ? SIZE_MAX : (size_t)m->settings->max_sessions, who,
-			  &s, ret_token, e);
+		r = admit(m, &row, &c, who, &s, ret_token, e);
 	if (r != 0)
 		return r;
 	r = bring_up(m, s, row.image, &spec, who, e);
