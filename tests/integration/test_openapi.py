@@ -149,6 +149,10 @@ def test_replies_are_as_described(document, berthd):
     ask(416, "GET", "/files/content?path=c.bin", headers={"Range": "bytes=99-"}, token=t)
     ask(404, "GET", "/files/content?path=nowhere", token=t)
     ask(422, "GET", "/files/content?path=d", token=t)
+    packed = berthd.call("GET", "/files/archive?path=d", token=t)
+    assert packed.status == 200 and packed.headers["Content-Type"] in document["paths"]["/files/archive"]["get"]["responses"]["200"]["content"]
+    ask(200, "PUT", "/files/archive?path=e", raw=packed.body, headers={"Content-Type": "application/gzip"}, token=t)
+    ask(422, "PUT", "/files/archive?path=e", raw=b"no archive", headers={"Content-Type": "application/gzip"}, token=t)
     ask(200, "POST", "/files/delete", {"paths": ["d", "/", "nowhere"], "recursive": True}, token=t)
     # refusals
     ask(400, "POST", "/exec", {"command": ""}, token=t)
