@@ -37,16 +37,17 @@ void process_body_clear(struct process_body *body)
 
 int process_json_decode(const char *text, size_t len, struct process_body *ret, struct err *e)
 {
-	_cleanup_(process_body_clear) struct process_body body = { 0 };
+	_cleanup_json_ json_t *json = NULL;
 	struct fields f = { .open_stdin = true };
 
-	if (json_text_parse(text, len, &body.json, e) ||
-	    json_fields(body.json, "", start_fields, ARRAY_LEN(start_fields), &f, e) ||
+	if (json_text_parse(text, len, &json, e) ||
+	    json_fields(json, "", start_fields, ARRAY_LEN(start_fields), &f, e) ||
 	    body_check_env(f.env, "env", e))
 		return -e->code;
 	if (!f.command == !f.argv)
 		return err_field(e, "command", "give either command or argv");
-	body.rq = (struct exec_request){ .kind = EXEC_PROCESS,
+	*ret = (struct process_body){ .json = STEAL_PTR(json) };
+	ret->rq = (struct exec_request){ .kind = EXEC_PROCESS,
 					 .command = f.command,
 					 .argv = f.argv,
 					 .cwd = f.cwd,
@@ -54,8 +55,6 @@ int process_json_decode(const char *text, size_t len, struct process_body *ret, 
 					 .name = f.name,
 					 .open_stdin = f.open_stdin,
 					 .timeout_ms = -1 };
-	*ret = body;
-	body = (struct process_body){ 0 };
 	return 0;
 }
 
@@ -85,24 +84,24 @@ void process_stdin_clear(struct process_stdin_body *body)
 
 int process_json_stdin(const char *text, size_t len, struct process_stdin_body *ret, struct err *e)
 {
-	_cleanup_(process_stdin_clear) struct process_stdin_body body = { 0 };
+	_cleanup_json_ json_t *json = NULL;
+	_cleanup_free_ char *bytes = NULL;
 	struct stdin_fields f = { 0 };
+	size_t count = 0;
 
-	if (json_text_parse(text, len, &body.json, e) ||
-	    json_fields(body.json, "", stdin_fields, ARRAY_LEN(stdin_fields), &f, e))
+	if (json_text_parse(text, len, &json, e) ||
+	    json_fields(json, "", stdin_fields, ARRAY_LEN(stdin_fields), &f, e))
 		return -e->code;
 	if (f.data && f.data_b64)
 		return err_field(e, "data", "give either data or data_b64");
 	if (!f.data && !f.data_b64 && !f.close)
 		return err_field(e, "data", "is missing: give data, data_b64 or close");
-	if (f.data_b64 && base64_decode(f.data_b64, strlen(f.data_b64), &body.bytes, &body.in.len, e))
+	if (f.data_b64 && base64_decode(f.data_b64, strlen(f.data_b64), &bytes, &count, e))
 		return err_field(e, "data_b64", "is not base64");
-	body.in.bytes = f.data ? f.data : body.bytes;
-	if (f.data)
-		body.in.len = strlen(f.data);
-	body.in.close = f.close;
-	*ret = body;
-	body = (struct process_stdin_body){ 0 };
+	*ret = (struct process_stdin_body){ .json = STEAL_PTR(json), .bytes = STEAL_PTR(bytes) };
+	ret->in = (struct process_input){ .bytes = f.data ? f.data : ret->bytes,
+					  .len = f.data ? strlen(f.data) : count,
+					  .close = f.close };
 	return 0;
 }
 

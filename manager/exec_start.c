@@ -293,7 +293,9 @@ static int start_with_slot(struct session *s, const struct exec_request *rq, con
 		return r;
 	}
 	x->has_slot = true;
+	pthread_mutex_lock(&s->lock);
 	x->kept = x->kind == EXEC_PROCESS;
+	pthread_mutex_unlock(&s->lock);
 	*ret = x;
 	return 0;
 }
