@@ -188,6 +188,8 @@ static int judge_end(struct builtin_job *b, struct err *e)
 		session_doom(b->session, "sandbox_lost", "processes of a built-in could not be killed");
 	if (end->reason == PROTO_EXITED && end->code == 0)
 		return 0;
+	if (exec_found_no_room(end->detail))
+		return exec_no_room(e);
 	const char *why = *end->detail ? end->detail : proto_reason_name(end->reason);
 	if (end->sys)
 		return err_sys(e, ERR_SANDBOX, end->sys, "%s did not come to its end in the sandbox: %s",

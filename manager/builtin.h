@@ -36,9 +36,9 @@ struct builtin_ask {
 };
 
 /*
- * Starts it once a place is free. ERR_LIMIT: none became free in time; ERR_TOO_LARGE: arguments over
- * PROTO_SPEC_MAX; ERR_CONFLICT: the client has gone, or the session is paused; ERR_GONE, ERR_SANDBOX,
- * ERR_UNAVAILABLE, ERR_STOPPING.
+ * Starts it once a place is free. ERR_LIMIT: none became free in time; that the agent has none is what
+ * builtin_next() says. ERR_TOO_LARGE: arguments over PROTO_SPEC_MAX; ERR_CONFLICT: the client has gone, or
+ * the session is paused; ERR_GONE, ERR_SANDBOX, ERR_UNAVAILABLE, ERR_STOPPING.
  */
 int builtin_start(struct session *s, const struct builtin_ask *ask, struct builtin_job **ret,
 		  struct err *e) NODISCARD;

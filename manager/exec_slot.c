@@ -4,6 +4,8 @@
  * the agent's table until its end is stored, and a process as long as it is kept; that table is small: those
  * count, too.
  */
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "manager/builtin.h"
@@ -12,10 +14,14 @@
 /* Some are left for probes, and for those that the agent is about to forget. */
 #define JOBS_MAX (PROTO_JOBS_MAX - 8 - BUILTIN_SIDE_BY_SIDE)
 
+bool exec_table_has_room(const struct session *s)
+{
+	return s->slots.taken + s->ending + s->process_jobs < JOBS_MAX;
+}
+
 static bool has_room(const struct session *s)
 {
-	return s->slots.taken < s->manager->settings->max_concurrency &&
-	       s->slots.taken + s->ending + s->process_jobs < JOBS_MAX;
+	return s->slots.taken < s->manager->settings->max_concurrency && exec_table_has_room(s);
 }
 
 static int refuse(int taken, struct err *e)
@@ -66,4 +72,17 @@ void exec_slot_processes(struct session *s, int jobs)
 void exec_slot_saved(struct session *s)
 {
 	change(s, 0, -1);
+}
+
+bool exec_found_no_room(const char *detail)
+{
+	return strcmp(detail, PROTO_TOO_MANY_JOBS) == 0;
+}
+
+int exec_no_room(struct err *e)
+{
+	return err_set(e, ERR_LIMIT,
+		       "the sandbox has %d jobs at once and takes no more: a command counts as long as "
+		       "anything that it left running in the background",
+		       PROTO_JOBS_MAX);
 }

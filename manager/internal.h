@@ -320,6 +320,12 @@ void exec_slot_end(struct session *s);
 void exec_slot_saved(struct session *s);
 /* So many places more in the agent's table are taken by processes, or fewer. */
 void exec_slot_processes(struct session *s, int jobs);
+/* Has the agent's table a place for one more command or process? Called with the session's lock held. */
+bool exec_table_has_room(const struct session *s);
+/* Is this the detail of a job for which the agent had no place after all? */
+bool exec_found_no_room(const char *detail);
+/* ERR_LIMIT, and what can be done. */
+int exec_no_room(struct err *e);
 
 /* ---- process.c ---- */
 

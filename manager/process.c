@@ -97,14 +97,17 @@ int process_slot_take(struct session *s, struct err *e)
 	int64_t max = s->manager->settings->max_processes;
 	trim(s, PROCESS_ENDED_MAX, PROCESS_KEPT_MAX - 1);
 	pthread_mutex_lock(&s->lock);
-	bool room = s->processes < max && s->process_jobs < PROCESS_KEPT_MAX;
+	bool allowed = s->processes < max && s->process_jobs < PROCESS_KEPT_MAX;
+	bool room = allowed && exec_table_has_room(s);
 	s->processes += room;
 	s->process_jobs += room;
 	pthread_mutex_unlock(&s->lock);
-	return room ? 0
-		    : err_set(e, ERR_LIMIT,
-			      "%lld processes of this session run already (SANDBOX_MAX_PROCESSES)",
-			      (long long)max);
+	if (room)
+		return 0;
+	return allowed ? exec_no_room(e)
+		       : err_set(e, ERR_LIMIT,
+				 "%lld processes of this session run already (SANDBOX_MAX_PROCESSES)",
+				 (long long)max);
 }
 
 void process_slot_end(struct session *s)
@@ -141,11 +144,13 @@ static int check_started(struct exec *x, struct err *e)
 	if (!reason || strcmp(reason, proto_reason_name(PROTO_START_FAILED)) != 0)
 		return 0;
 	const char *detail = json_string_value(json_object_get(reply, "detail"));
-	err_set(e, ERR_UNPROCESSABLE, "the process could not be started: %s",
-		detail ? detail : "no reason was given");
+	int r = detail && exec_found_no_room(detail)
+			? exec_no_room(e)
+			: err_set(e, ERR_UNPROCESSABLE, "the process could not be started: %s",
+				  detail ? detail : "no reason was given");
 	struct err ignored; /* somebody else who came with the same key was quicker */
 	(void)!process_forget(x, NULL, &ignored);
-	return -ERR_UNPROCESSABLE;
+	return r;
 }
 
 int process_start(struct session *s, const struct exec_request *rq, const struct caller *who,

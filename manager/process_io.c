@@ -138,9 +138,11 @@ static int enter(struct session *s, struct err *e)
 	bool room = s->readers < PROCESS_READERS_MAX;
 	s->readers += room;
 	pthread_mutex_unlock(&s->lock);
-	return room ? 0
-		    : err_set(e, ERR_LIMIT, "%d readers wait for output of this session already",
-			      PROCESS_READERS_MAX);
+	if (room)
+		return 0;
+	err_set(e, ERR_LIMIT, "%d readers wait for output of this session already", PROCESS_READERS_MAX);
+	e->retry_after_s = 1;
+	return -ERR_LIMIT;
 }
 
 static void leave(struct session *s)
@@ -228,8 +230,10 @@ static int stand_in_line(struct process_writer *w, struct err *e)
 	pthread_mutex_lock(&w->x->lock);
 	if (in->writers_count >= PROCESS_WRITERS_MAX) {
 		pthread_mutex_unlock(&w->x->lock);
-		return err_set(e, ERR_LIMIT, "%d requests wait for the stdin of this process already",
-			       PROCESS_WRITERS_MAX);
+		err_set(e, ERR_LIMIT, "%d requests wait for the stdin of this process already",
+			PROCESS_WRITERS_MAX);
+		e->retry_after_s = 1;
+		return -ERR_LIMIT;
 	}
 	in->writers_count++;
 	TAILQ_INSERT_TAIL(&in->writers, w, next);

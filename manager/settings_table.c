@@ -88,7 +88,7 @@ const struct setting settings_table[] = {
 	{ "max_output", { "SANDBOX_MAX_OUTPUT" }, NUMBER(INT, max_output, 1000, 16 << 20, "100000"), false, NULL,
 	  "characters of output in a reply; head and tail are kept" },
 	{ "max_concurrency", { "SANDBOX_MAX_CONCURRENCY" }, NUMBER(INT, max_concurrency, 1, 1000, "4"), false, NULL,
-	  "commands of one session that run at once, 56 at most; more wait their turn" },
+	  "commands of one session that run at once, 48 at most with its processes; more wait their turn" },
 	{ "max_processes", { "SANDBOX_MAX_PROCESSES" }, NUMBER(INT, max_processes, 1, 32, "8"), false, NULL,
 	  "background processes of one session that run at once" },
 	{ "process_buffer", { "SANDBOX_PROCESS_BUFFER" }, NUMBER(BYTES, process_buffer, 4 << 10, 16 << 20, "1m"), false, NULL,

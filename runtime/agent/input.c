@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -87,6 +88,16 @@ void input_finish(struct input *in, struct loop *l)
 	in->eof = true;
 	if (in->from == in->to)
 		loop_close(l, &in->pipe);
+}
+
+/* A pipe without a reader says so only to who asks: it is watched while there is something to write. */
+bool input_is_open(const struct input *in)
+{
+	struct pollfd p = { .fd = in->pipe.fd };
+
+	if (in->pipe.fd < 0 || in->eof)
+		return false;
+	return poll(&p, 1, 0) <= 0 || !(p.revents & POLLERR);
 }
 
 void input_flush(struct input *in, struct loop *l, uint8_t *buffer, size_t size)

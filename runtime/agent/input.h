@@ -35,6 +35,8 @@ void input_attach(struct input *in);
  */
 bool input_append(struct input *in, struct loop *l, const uint8_t *bytes, size_t len);
 void input_finish(struct input *in, struct loop *l);
+/* Does it take more, and does the job hold the reading end still? */
+bool input_is_open(const struct input *in);
 
 /* Moves queued bytes to the pipe; buffer is scratch. */
 void input_flush(struct input *in, struct loop *l, uint8_t *buffer, size_t size);

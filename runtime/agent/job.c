@@ -158,7 +158,7 @@ void jobs_start(struct jobs *js, const struct proto_frame *f)
 		return;
 	}
 	if (!j && !(j = take_slot(js, f->job))) {
-		refuse(js, f->job, !more, "too_many_jobs");
+		refuse(js, f->job, !more, PROTO_TOO_MANY_JOBS);
 		return;
 	}
 	collect(j, f);

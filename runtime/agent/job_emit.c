@@ -170,7 +170,7 @@ bool jobs_emit_list(struct jobs *js, struct outbox *o, unsigned *slot)
 		proto_put_u64(&w, PROTO_F_PID, (uint64_t)j->leader);
 		proto_put_u64(&w, PROTO_F_AGE_MS, (uint64_t)(js->loop->now_ms - j->created_ms));
 		proto_put_u64(&w, PROTO_F_STDIN_BYTES, j->in.taken);
-		proto_put_u64(&w, PROTO_F_STDIN_OPEN, j->in.pipe.fd >= 0 && !j->in.eof);
+		proto_put_u64(&w, PROTO_F_STDIN_OPEN, input_is_open(&j->in));
 		outbox_end(o, &w, PROTO_LIST, 0, j->id);
 		++*slot;
 		return true;

@@ -241,6 +241,8 @@ enum proto_reason {
 
 /* "exited", "signalled", ...; NULL for a number that is none. */
 const char *proto_reason_name(unsigned reason);
+/* The detail of a start_failed: there are PROTO_JOBS_MAX jobs already. */
+#define PROTO_TOO_MANY_JOBS "too_many_jobs"
 
 #define PROTO_FIELD_HEADER 6 /* bytes before a field's value */
 

@@ -306,6 +306,16 @@ def test_a_thousand_polls_are_fine(procs):
     procs.delete(pid, grace_s=0)
 
 
+def test_a_sandbox_full_of_what_commands_left_running_says_so(fresh):
+    """Each counts as a job of the agent; then a new one is refused with a limit that says why."""
+    for _ in range(64):
+        fresh.berthd.exec(fresh.session, "setsid sleep 600 >/dev/null 2>&1 &")
+    files = fresh.berthd.call("POST", f"/v1/sessions/{fresh.session}/files/list", {"path": "."})
+    for r in (files, fresh.call("POST", "", {"command": "true"})):
+        assert r.status == 429 and "left running in the background" in r.json["error"]["message"], r
+    assert fresh.list() == []
+
+
 def test_readers_that_wait_are_bounded(fresh):
     pid = fresh.start("sleep 600")
     readers = [later(fresh.call, "GET", f"/{pid}?wait_s=60") for _ in range(40)]
@@ -382,6 +392,15 @@ def test_stdin_that_is_closed_or_missing_is_409(procs):
     procs.delete(pid, grace_s=0)
     pid = procs.start("sleep 600", stdin=False)
     assert procs.write(pid, data="x").status == 409
+    procs.delete(pid, grace_s=0)
+
+
+def test_stdin_that_the_process_has_closed_is_409_at_once(procs):
+    """Not only from the second write on: the first would be told to be taken, and be lost."""
+    pid = procs.start("exec <&-; echo closed; exec sleep 600")
+    procs.read_until(pid, "closed")
+    r = procs.write(pid, data="x")
+    assert r.status == 409 and "0 of 1 bytes" in r.json["error"]["message"], r
     procs.delete(pid, grace_s=0)
 
 
