@@ -19,18 +19,20 @@
 bool tree_link_leaves(const char *name, const char *target)
 {
 	long depth = 0; /* of the folder that the link lies in */
+	bool down = false;
 	if (*target == '/')
 		return true;
 	for (const char *p = name; *p; p++)
 		depth += *p == '/' && p[1];
 	for (const char *at = target; *at; at += strspn(at, "/")) {
 		size_t len = strcspn(at, "/");
-		if (len == 2 && !memcmp(at, "..", 2))
-			depth--;
-		else if (len != 1 || *at != '.')
-			depth++;
-		if (depth < 0)
-			return true;
+		if (len == 2 && !memcmp(at, "..", 2)) {
+			/* What was gone down into may be another link, and then up is somewhere else. */
+			if (down || --depth < 0)
+				return true;
+		} else if (len != 1 || *at != '.') {
+			down = true;
+		}
 		at += len;
 	}
 	return false;
