@@ -44,7 +44,6 @@ void manager_get_health(struct manager *m, struct manager_health *ret)
 					.runtime = "engine",
 					.engine_ok = true,
 					.store_ok = true,
-					.runtime = "engine",
 					.engine = "fake",
 					.store = "ok",
 					.sessions_live = (int64_t)m->session_count };
@@ -68,12 +67,6 @@ void manager_note_refused(struct manager *m, const struct caller *who, const cha
 	(void)why;
 	printf("refused %s %s %s\n", who->actor, session ? session : "-", subject);
 	(void)fflush(stdout);
-}
-
-bool settings_is_local(const struct settings *s)
-{
-	(void)s;
-	return false;
 }
 
 /* ---- sessions ---- */
@@ -238,12 +231,6 @@ int sessions_get_by_token(struct manager *m, const char *token, struct session_r
 	const char *id = id_of_token(m, token);
 
 	return id ? sessions_get(m, id, ret, e) : err_set(e, ERR_UNAUTHORIZED, "no session has this token");
-}
-
-bool settings_is_local(const struct settings *s)
-{
-	(void)s;
-	return false;
 }
 
 /* There is no default session here. */
