@@ -26,17 +26,33 @@ static int decode(struct request *rq, enum file_json_kind kind, struct file_body
 
 /* ---- a list that is written as it comes ---- */
 
+#define COUNTED_STEP (1u << 20) /* a list up to here counts as nothing, then in such steps */
+
 struct list {
+	struct request *rq;
 	struct buf text;
+	size_t counted;  /* bytes, in the budget of all requests */
 	bool with_error; /* entries have one */
 	size_t count;
 	bool full; /* there was no room for more */
 };
-#define LIST_INIT(maximum) ((struct list){ .text = BUF_INIT(maximum) })
+#define LIST_INIT(request, maximum) \
+	((struct list){ .rq = (request), .text = BUF_INIT(maximum), .counted = COUNTED_STEP })
 
 static void list_clear(struct list *l)
 {
 	buf_clear(&l->text);
+}
+
+/* A long list is in memory until its reader, who may be slow, has all of it. */
+static int count(struct list *l, size_t len, struct err *e)
+{
+	while (l->counted < len) {
+		if (request_take_budget(l->rq, COUNTED_STEP, e))
+			return -e->code;
+		l->counted += COUNTED_STEP;
+	}
+	return 0;
 }
 
 static int comma(struct list *l, struct err *e)
@@ -50,7 +66,7 @@ static int add_entry(void *ctx, const struct file_entry *entry, struct err *e)
 	size_t before = l->text.len;
 
 	if (comma(l, e) == 0 && file_json_entry(&l->text, entry, l->with_error, e) == 0)
-		return 0;
+		return count(l, l->text.len, e);
 	buf_truncate(&l->text, before);
 	l->full = true;
 	return -e->code;
@@ -60,9 +76,9 @@ static int add_result(void *ctx, const struct file_entry *entry, struct err *e)
 {
 	struct list *l = ctx;
 
-	return comma(l, e) || file_json_result(&l->text, entry->path, entry->path_len, &entry->err, e)
-		       ? -e->code
-		       : 0;
+	if (comma(l, e) || file_json_result(&l->text, entry->path, entry->path_len, &entry->err, e))
+		return -e->code;
+	return count(l, l->text.len, e);
 }
 
 static int open_list(struct list *l, const char *head, struct err *e)
@@ -84,7 +100,7 @@ static int close_list(struct list *l, struct response *rs, const char *tail, str
 int handle_file_list(struct api *api, struct request *rq, struct response *rs, struct err *e)
 {
 	_cleanup_(file_json_clear) struct file_body body = { 0 };
-	_cleanup_(list_clear) struct list l = LIST_INIT((size_t)api->settings->max_body);
+	_cleanup_(list_clear) struct list l = LIST_INIT(rq, (size_t)api->settings->max_body);
 	const struct files_caller c = caller_of(rq);
 	bool truncated = false;
 
@@ -100,7 +116,7 @@ int handle_file_list(struct api *api, struct request *rq, struct response *rs, s
 int handle_file_stat(struct api *api, struct request *rq, struct response *rs, struct err *e)
 {
 	_cleanup_(file_json_clear) struct file_body body = { 0 };
-	_cleanup_(list_clear) struct list l = LIST_INIT(LIST_BYTES_MAX);
+	_cleanup_(list_clear) struct list l = LIST_INIT(rq, LIST_BYTES_MAX);
 	const struct files_caller c = caller_of(rq);
 
 	(void)api;
@@ -114,7 +130,7 @@ int handle_file_stat(struct api *api, struct request *rq, struct response *rs, s
 int handle_file_delete(struct api *api, struct request *rq, struct response *rs, struct err *e)
 {
 	_cleanup_(file_json_clear) struct file_body body = { 0 };
-	_cleanup_(list_clear) struct list l = LIST_INIT(LIST_BYTES_MAX);
+	_cleanup_(list_clear) struct list l = LIST_INIT(rq, LIST_BYTES_MAX);
 	const struct files_caller c = caller_of(rq);
 
 	(void)api;
@@ -157,6 +173,7 @@ static bool is_fatal(const struct err *e)
 {
 	return e->code == ERR_GONE || e->code == ERR_STOPPING || e->code == ERR_UNAVAILABLE ||
 	       e->code == ERR_SANDBOX || e->code == ERR_LIMIT || e->code == ERR_TIMEOUT ||
+	       e->code == ERR_OVERLOADED ||
 	       (e->code == ERR_CONFLICT && !e->sys); /* paused, or the client has gone */
 }
 
@@ -191,7 +208,7 @@ static int upload_one(const struct files_caller *c, const struct file_body *body
 int handle_file_upload(struct api *api, struct request *rq, struct response *rs, struct err *e)
 {
 	_cleanup_(file_json_clear) struct file_body body = { 0 };
-	_cleanup_(list_clear) struct list l = LIST_INIT(LIST_BYTES_MAX);
+	_cleanup_(list_clear) struct list l = LIST_INIT(rq, LIST_BYTES_MAX);
 	struct files_caller c = caller_of(rq);
 
 	(void)api;
@@ -224,7 +241,7 @@ static int too_large(struct err *e)
 		       "the reply would be larger than SANDBOX_MAX_BODY: use GET /files/content");
 }
 
-static int get(const struct files_caller *c, const char *path, struct buf *out, struct err *e)
+static int get(const struct files_caller *c, const char *path, struct list *l, struct buf *out, struct err *e)
 {
 	_cleanup_(files_reader_free_cleanup_) struct files_reader *r = NULL;
 	_cleanup_buf_ struct buf held = BUF_INIT(1u << 20);
@@ -236,28 +253,30 @@ static int get(const struct files_caller *c, const char *path, struct buf *out, 
 		return -e->code;
 	if (files_reader_get_entry(r)->size > out->max / 4 * 3)
 		return too_large(e);
-	while ((more = files_reader_next(r, &bytes, &len, e)) == 1)
+	while ((more = files_reader_next(r, &bytes, &len, e)) == 1) {
 		if (add_base64(out, &held, bytes, len, false, e))
 			return too_large(e);
+		if (count(l, l->text.len + out->len, e))
+			return -e->code;
+	}
 	if (more < 0)
 		return more;
 	return add_base64(out, &held, "", 0, true, e) ? too_large(e) : 0;
 }
 
-static int download_one(const struct files_caller *c, struct request *rq, const char *given, struct list *l,
-			struct err *e)
+static int download_one(const struct files_caller *c, const char *given, struct list *l, struct err *e)
 {
 	_cleanup_free_ char *path = files_absolute(c, given);
 	size_t before = l->text.len;
 	struct err why = { 0 };
 	_cleanup_buf_ struct buf content = BUF_INIT(l->text.max - MIN(l->text.max, before));
-	int r = get(c, path, &content, &why);
+	int r = get(c, path, l, &content, &why);
 
 	if (r && is_fatal(&why)) {
 		*e = why;
 		return -e->code;
 	}
-	if (request_take_budget(rq, content.len, e) || comma(l, e))
+	if (comma(l, e))
 		return -e->code;
 	if (file_json_download(&l->text, path, r ? NULL : &content, &why, e) == 0)
 		return 0;
@@ -272,7 +291,7 @@ static int download_one(const struct files_caller *c, struct request *rq, const 
 int handle_file_download(struct api *api, struct request *rq, struct response *rs, struct err *e)
 {
 	_cleanup_(file_json_clear) struct file_body body = { 0 };
-	_cleanup_(list_clear) struct list l = LIST_INIT((size_t)api->settings->max_body);
+	_cleanup_(list_clear) struct list l = LIST_INIT(rq, (size_t)api->settings->max_body);
 	struct files_caller c = caller_of(rq);
 
 	c.as = "download";
@@ -280,7 +299,7 @@ int handle_file_download(struct api *api, struct request *rq, struct response *r
 		return -e->code;
 	request_drop_body(rq); /* from now on it is the reply that counts */
 	for (size_t i = 0; i < body.count; i++)
-		if (download_one(&c, rq, body.paths[i], &l, e))
+		if (download_one(&c, body.paths[i], &l, e))
 			return -e->code;
 	return close_list(&l, rs, "]", e);
 }

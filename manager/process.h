@@ -24,8 +24,8 @@
 
 /*
  * Starts one: rq->kind is EXEC_PROCESS. The errors of exec_start(), where ERR_LIMIT names
- * SANDBOX_MAX_PROCESSES, or says that the agent has no place; and ERR_UNPROCESSABLE when it could not be started; then it is not kept. *ret is a
- * reference (exec_unref).
+ * SANDBOX_MAX_PROCESSES, or says that the agent has no place; and ERR_UNPROCESSABLE when it could not be
+ * started; then it is not kept. *ret is a reference (exec_unref).
  */
 int process_start(struct session *s, const struct exec_request *rq, const struct caller *who,
 		  struct exec **ret, struct err *e) NODISCARD;

@@ -522,3 +522,25 @@ def test_a_session_token_works_at_the_root_and_for_its_own_session_only(berthd):
     assert berthd.call("GET", f"/v1/sessions/{other['id']}/files/content?path=x", token=mine["token"]).status == 404
     assert berthd.call("GET", "/files/content?path=x", token=other["token"]).status == 404
     assert berthd.call("GET", "/files/content?path=x", token=None).status == 401
+
+
+def test_long_lists_that_nobody_reads_are_bounded_in_memory(own_berthd):
+    """Each is some 70 MB until its reader has it; together they count as the bodies of requests do."""
+    b = own_berthd.start()
+    path = base64.b64encode(b"".join(b"/" + b"\xff" * 250 for _ in range(16))).decode()
+    body = json.dumps({"paths": [{"b64": path}] * 4096}).encode()
+    head = (f"POST /v1/sessions/{b.create()['id']}/files/stat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n").encode()
+    readers, statuses = [], []
+    try:
+        while 503 not in statuses:
+            assert len(statuses) < 12, statuses
+            s = socket.create_connection(("127.0.0.1", b.port), timeout=90)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            readers.append(s)
+            s.sendall(head + body)
+            statuses.append(int(s.recv(12)[9:]))
+    finally:
+        for s in readers:
+            s.close()
+    assert statuses[:2] == [200, 200] and set(statuses) == {200, 503}, statuses
