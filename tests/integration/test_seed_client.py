@@ -1,5 +1,5 @@
 """berthd in the place of a server with one sandbox: its clients change the address and nothing else."""
-import base64
+import base64, io, tarfile
 
 import pytest
 
@@ -74,6 +74,16 @@ def test_files(client):
     assert client.list("/workspace", max=10)["entries"] == []
     for kept in "/", "/workspace", "/tmp", "/home/sandbox":
         assert client.delete(kept, recursive=True)[0]["error"]
+
+
+def test_archives(client):
+    client.upload({"/workspace/r/x": b"x\n", "/workspace/r/d/y": b"y\n"})
+    data = client.get_archive("/workspace/r")
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as tar:
+        names = {n.removeprefix("./").strip("/") for n in tar.getnames()}
+    assert {"x", "d/y"} <= names or {"r/x", "r/d/y"} <= names
+    client.put_archive("/workspace/again", data)
+    assert sorted(client.exec("cd /workspace/again && find . -type f -exec cat {} +")["output"].split()) == ["x", "y"]
 
 
 def test_what_is_open(client):
