@@ -26,7 +26,8 @@ trap clean EXIT
 fetch_library() {
   local deb
   if [[ ! -d $cache/libs/$1 ]]; then
-    (cd "$work" && apt-get download "$1" >log 2>&1) || die "cannot download $1: $(tail -n 1 "$work/log")"
+    (cd "$work" && { apt-get download "$1" || { apt-get update && apt-get download "$1"; }; } >log 2>&1) ||
+      die "cannot download $1: $(tail -n 1 "$work/log")"
     mkdir -p "$cache/libs"
     deb=("$work/$1"_*.deb)
     dpkg-deb -x "${deb[0]}" "$cache/libs/$1.part"

@@ -183,8 +183,10 @@ int store_exec_list(struct store *st, const char *session, int limit, struct exe
 /* All execs without an end, and all processes that are kept, of all sessions, in the order of their start. */
 int store_exec_live(struct store *st, struct exec_row **ret_rows, size_t *ret_count, struct err *e) NODISCARD;
 /* Removes the rows of execs that ended before this time and are not kept, and of each session all but the
- * newest STORE_EXECS_KEPT that ended: replies must not fill the disk. Their audit rows stay. */
+ * newest STORE_EXECS_KEPT that ended, in memory STORE_EXECS_KEPT_MEMORY: replies must not fill either. Their
+ * audit rows stay. */
 #define STORE_EXECS_KEPT 1000
+#define STORE_EXECS_KEPT_MEMORY 100
 int store_exec_purge(struct store *st, int64_t ended_before_ms, struct err *e) NODISCARD;
 
 /* ---- audit ---- */

@@ -127,7 +127,7 @@ static int apply_purge(struct store_db *d, struct store_ticket *t, struct err *e
 		return -(int)e->code;
 	int rc = sqlite3_bind_int64(stmt, 1, t->number);
 	rc = rc ? rc : sqlite3_bind_int64(stmt, 2, PURGE_STEP);
-	rc = rc ? rc : sqlite3_bind_int64(stmt, 3, STORE_EXECS_KEPT);
+	rc = rc ? rc : sqlite3_bind_int64(stmt, 3, t->most);
 	return store_apply_step(d, t, stmt, rc, e);
 }
 
@@ -138,6 +138,7 @@ int store_exec_purge(struct store *st, int64_t ended_before_ms, struct err *e)
 		changed = 0;
 		struct store_ticket *t = store_ticket_new(apply_purge, NULL);
 		t->number = ended_before_ms;
+		t->most = st->dir ? STORE_EXECS_KEPT : STORE_EXECS_KEPT_MEMORY;
 		if (store_writer_do(st->writer, t, &changed, e) < 0)
 			return -(int)e->code;
 	} while (changed == PURGE_STEP);

@@ -32,7 +32,7 @@ struct store_ticket {
 	struct audit_row audit; /* written after apply, unless action is NULL or nothing changed */
 	char *touched;          /* the session, of a touch */
 	char *key, *text;
-	int64_t number;
+	int64_t number, most;
 	store_done_fn done;
 	void *ctx;
 

@@ -158,6 +158,15 @@ def test_a_background_process_runs(box):
     assert box.call("DELETE", path).json["output"] == "up\ngot this\n"
 
 
+def test_files_go_in_and_out(box):
+    up = box.call("POST", "/files/upload", {"files": [{"path": "in/a file", "content_b64": "aGVsbG8K"}]})
+    assert up.status == 200 and up.json[0]["error"] is None, up
+    assert box.sh("cat '/workspace/in/a file'; stat -c %u '/workspace/in/a file'") == "hello\n10001\n"
+    assert box.call("POST", "/files/download", {"paths": ["in/a file"]}).json[0]["content_b64"] == "aGVsbG8K"
+    assert box.call("GET", "/files/content?path=in/a%20file").body == b"hello\n"
+    box.sh("rm -r /workspace/in")
+
+
 SCAN = r'''
 import ctypes, os, struct, sys
 want = sys.argv[1].encode()[::-1]

@@ -106,6 +106,32 @@ static void a_row_that_cannot_be_printed_is_refused(void **state)
 	store_close(st);
 }
 
+static void replies_are_few(void **state)
+{
+	(void)state;
+	struct store *st = NULL;
+	struct err e;
+	char id[32];
+	struct exec_row *rows = NULL;
+	size_t count = 0;
+	must(store_open(NULL, &st, &e), &e);
+	const struct session_row session = store_session_of(1, "ready", id);
+	must(store_session_insert(st, &session, NULL, &e), &e);
+	for (int i = 0; i < STORE_EXECS_KEPT_MEMORY + 20; i++) {
+		char exec[32];
+		snprintf(exec, sizeof(exec), "e_%d", i);
+		const struct exec_row row = store_exec_of(id, exec);
+		must(store_wait(store_exec_insert(st, &row, NULL), 5000, &e), &e);
+		store_exec_end(st, exec, "exited", "{}", 100 + i, NULL, NULL, NULL);
+	}
+	store_flush(st);
+	must(store_exec_purge(st, 0, &e), &e);
+	must(store_exec_list(st, id, 1000, &rows, &count, &e), &e);
+	assert_int_equal(count, STORE_EXECS_KEPT_MEMORY);
+	exec_rows_free(rows, count);
+	store_close(st);
+}
+
 int main(void)
 {
 	struct rows r = { 0 };
@@ -113,5 +139,6 @@ int main(void)
 	rows_one(&r, "audit rows of a store in memory are lines of JSON", audit_rows_are_lines);
 	rows_one(&r, "a write whose audit row cannot be printed is refused",
 		 a_row_that_cannot_be_printed_is_refused);
+	rows_one(&r, "replies in memory are few", replies_are_few);
 	return rows_run(&r, "store_memory");
 }
