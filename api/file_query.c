@@ -30,7 +30,7 @@ int file_query_mode(const struct request *rq, const char **ret, struct err *e)
 	*ret = "";
 	if (!mode)
 		return 0;
-	if (len < 1 || len > 4 || strspn(mode, "01234567") != len || strtol(mode, NULL, 8) > 0777)
+	if (len < 1 || len > 4 || strspn(mode, "01234567") != len || (len == 4 && *mode != '0'))
 		return err_field(e, "mode", "must be octal, from 0 to 0777");
 	*ret = mode;
 	return 0;
