@@ -11,6 +11,8 @@
 #include "runtime/agent/removal.h"
 #include "runtime/agent/report.h"
 
+#define WHERE_MAX (PROTO_DETAIL_MAX - 100) /* bytes shown of a name; the reason has a place, too */
+
 /* "/", "." and "..": a folder by a path that does not end with its name. */
 static int refuse_nameless(struct removal *r, const struct place *p)
 {
@@ -48,8 +50,8 @@ static int delete_and_tell(struct removal *r, const char *path, struct report *o
 	int sys = errno;
 	if (!r->where[0])
 		return report_failure(out, path, sys, r->why);
-	snprintf(detail, sizeof(detail), "%s%s%.*s", r->why ? r->why : "",
-		 r->why ? ": " : "could not delete ", PROTO_DETAIL_MAX - 40, r->where);
+	snprintf(detail, sizeof(detail), "could not delete %.*s: %s", WHERE_MAX, r->where,
+		 r->why ? r->why : strerrordesc_np(sys));
 	return report_failure(out, path, sys, detail);
 }
 

@@ -15,6 +15,8 @@
 #include "runtime/agent/report.h"
 #include "runtime/agent/temp.h"
 
+#define WHERE_MAX (PROTO_DETAIL_MAX - 100) /* bytes shown of a name; the reason has a place, too */
+
 struct moving {
 	struct place from, to;
 	struct stat from_st, to_st;
@@ -92,9 +94,13 @@ static int copy(struct moving *m, const char *temp)
 	if (copying_run(&c, m->from.dir, m->from.rest, m->to.dir, temp) == 0)
 		return 0;
 	m->cancelled = c.cancelled;
-	if (c.why || c.where[0])
-		snprintf(m->detail, sizeof(m->detail), "%s%s%.*s", c.why ? c.why : "could not copy",
-			 c.where[0] ? ": " : "", PROTO_DETAIL_MAX - 40, c.where);
+	int sys = errno;
+	if (c.where[0])
+		snprintf(m->detail, sizeof(m->detail), "could not copy %.*s: %s", WHERE_MAX, c.where,
+			 c.why ? c.why : strerrordesc_np(sys));
+	else if (c.why)
+		snprintf(m->detail, sizeof(m->detail), "%s", c.why);
+	errno = sys;
 	return -1;
 }
 

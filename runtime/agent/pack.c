@@ -246,7 +246,8 @@ static int open_root(struct pack *p, const char *path, struct builtin_entry *ent
 		entry->detail = entry_detail(odd_type(st.st_mode));
 		return entry->sys = EINVAL;
 	}
-	return 0;
+	/* what is below may be left out, but an archive of nothing would be told to be the whole */
+	return entry->sys = access(path, S_ISDIR(st.st_mode) ? R_OK | X_OK : R_OK) < 0 ? errno : 0;
 }
 
 static int say(const struct builtin_entry *entry)

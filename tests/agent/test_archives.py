@@ -322,11 +322,16 @@ def test_pack_stores_hard_links_whole_and_symlinks_as_such(link, source):
     assert tar.extractfile("a").read() == tar.extractfile("b").read() == b"same"
 
 
-@pytest.mark.parametrize("path, sys", [("gone", errno.ENOENT), ("fifo", errno.EINVAL), ("x/y", errno.ENOTDIR)])
+@pytest.mark.parametrize("path, sys", [("gone", errno.ENOENT), ("fifo", errno.EINVAL), ("x/y", errno.ENOTDIR), ("locked", errno.EACCES),
+                                       ("cellar", errno.EACCES)])
 def test_pack_of_what_cannot_be_packed_is_one_entry(link, source, path, sys):
     os.mkfifo(source / "fifo")
     (source / "x").write_text("")
+    (source / "locked").write_text("x")
+    (source / "cellar").mkdir()
     chown_all(source)
+    os.chmod(source / "locked", 0)
+    os.chmod(source / "cellar", 0)
     r = link.run(builtin="pack", argv=[path, "tar"], cwd=str(source), flags=JOB_SPLIT)
     (entry,), done, rest = records(r.stdout)
     assert entry["ERRNO"] == sys and entry["PATH"] == path.encode() and not done and not rest and not r.stderr
@@ -351,6 +356,7 @@ def test_pack_of_a_single_file(link, source):
 
 
 def test_pack_of_an_empty_folder_is_an_archive(link, area, source):
+    chown_all(source)
     _, archive, _, done = pack(link, str(source))
     assert archive == bytes(1024) and done.get("ENTRIES", 0) == 0
     assert unpack(link, str(area.target), archive)[1].get("ERRNO", 0) == 0

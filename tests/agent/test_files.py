@@ -669,7 +669,7 @@ def test_delete_stops_at_a_mount(link, shared, place):
 def test_delete_says_which_name_it_could_not_delete(link, place):
     link.sh("mkdir -p a/b/c; touch a/b/c/f; chmod 555 a/b/c", cwd=place)
     (entry,), _, _ = builtin(link, "delete", "1", "a", cwd=place)
-    assert entry["ERRNO"] == errno.EACCES and entry["DETAIL"] == b"could not delete f"
+    assert entry["ERRNO"] == errno.EACCES and entry["DETAIL"] == b"could not delete f: Permission denied"
 
 
 def test_delete_under_attack_never_leads_outside(link, place):
