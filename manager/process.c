@@ -40,19 +40,34 @@ static struct exec *take_oldest(struct session *s, int ended_max, int kept_max)
 	return x;
 }
 
-/* Off the list, and the agent may free its record. The row is the caller's business. */
-static void let_go(struct exec *x, bool kill)
+/* The link over which its number is known, a reference; NULL when there is none. */
+static struct channel *link_of(struct exec *x, uint32_t *ret_number)
 {
 	pthread_mutex_lock(&x->lock);
-	uint32_t number = x->job_number;
-	_cleanup_(channel_unref_cleanup_) struct channel *c = x->known_on ? channel_ref(x->known_on) : NULL;
+	*ret_number = x->job_number;
+	struct channel *c = x->known_on && x->job_number ? channel_ref(x->known_on) : NULL;
 	pthread_mutex_unlock(&x->lock);
-	if (c && number && kill)
-		channel_drop_job(c, number);
-	else if (c && number)
+	return c;
+}
+
+/* Off the list, and the agent may free its record. The row is the caller's business. */
+static void let_go(struct exec *x)
+{
+	uint32_t number;
+	_cleanup_(channel_unref_cleanup_) struct channel *c = link_of(x, &number);
+	if (c)
 		channel_forget_job(c, number);
 	exec_slot_processes(x->session, -1);
 	exec_unlist(x);
+}
+
+/* What it has left running. */
+static void kill_rest(struct exec *x)
+{
+	uint32_t number;
+	_cleanup_(channel_unref_cleanup_) struct channel *c = link_of(x, &number);
+	if (c)
+		channel_cancel_job(c, number, 0);
 }
 
 static void trim(struct session *s, int ended_max, int kept_max)
@@ -60,7 +75,7 @@ static void trim(struct session *s, int ended_max, int kept_max)
 	struct exec *x;
 	while ((x = take_oldest(s, ended_max, kept_max))) {
 		store_exec_forget_later(s->manager->store, x->id);
-		let_go(x, false);
+		let_go(x);
 		exec_put(x);
 	}
 }
@@ -247,6 +262,8 @@ static bool stop_keeping(struct exec *x)
 
 int process_forget(struct exec *x, const struct caller *who, struct err *e)
 {
+	/* First: as soon as it is not kept, its end may be stored, and the agent forgets it. */
+	kill_rest(x);
 	if (!stop_keeping(x))
 		return err_set(e, ERR_NOT_FOUND, "there is no such process");
 	struct audit_row audit = audit_of(who, "process.delete", x->session->id, x->command, "ok", NULL);
@@ -255,6 +272,6 @@ int process_forget(struct exec *x, const struct caller *who, struct err *e)
 	if (store_exec_forget(x->session->manager->store, x->id, who ? &audit : NULL, &why) < 0)
 		LOG(LOG_WARN, "a process is not forgotten in the store", F("session", x->session->id),
 		    F("process", x->id), F("why", why.msg));
-	let_go(x, true);
+	let_go(x);
 	return 0;
 }

@@ -478,7 +478,7 @@ def test_delete_of_one_that_has_ended_kills_what_it_left(procs, berthd, engine):
 
     def sleepers():
         return [p for p, line in in_container(inside).items() if line == f"sleep {mark}"]
-    assert len(sleepers()) == 1
+    wait_for(lambda: len(sleepers()) == 1)
     assert procs.delete(pid)["exit_code"] == 0
     wait_for(lambda: not sleepers())
 
