@@ -101,13 +101,14 @@ static ssize_t read_stream(void *ctx, uint64_t position, char *out, size_t size)
 }
 
 #define STREAM_BLOCK 32768
+#define LATER_BLOCK 4096 /* of one JSON, which waits long and is short: many may wait at once */
 
 static struct MHD_Response *make_response(struct exchange *x)
 {
 	if (x->rs.next)
 		return MHD_create_response_from_callback(
 			x->rs.length == RESPONSE_LENGTH_UNKNOWN ? MHD_SIZE_UNKNOWN : x->rs.length,
-			STREAM_BLOCK, read_stream, x, NULL);
+			x->rs.type ? STREAM_BLOCK : LATER_BLOCK, read_stream, x, NULL);
 	return MHD_create_response_from_buffer(x->rs.body_len, STEAL_PTR(x->rs.body), MHD_RESPMEM_MUST_FREE);
 }
 

@@ -18,6 +18,7 @@ struct setup {
 	const char *image;     /* of the engine's own containers */
 	const char *dir;       /* the data folder, for the flush that is compared with */
 	const char *command;   /* JSON array */
+	const char *process;   /* id of the one that is polled */
 	uint64_t bytes;        /* what a stream must carry */
 	char **cli;            /* argv of the engine's command line client */
 };

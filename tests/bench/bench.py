@@ -2,7 +2,7 @@
 
 The measuring itself is done by the C client beside this file; here is what is measured, and the table.
 """
-import concurrent.futures, contextlib, json, os, pathlib, platform, re, shutil, statistics, subprocess, sys, time
+import concurrent.futures, contextlib, json, os, pathlib, platform, re, shutil, statistics, subprocess, sys, tempfile, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from berthd import BUILD, IMAGE, TOKEN, TOP, Berthd, Engine, wait_for  # noqa: E402
@@ -92,13 +92,14 @@ class Client:
         self.options = ["--berth", f"127.0.0.1:{berthd.port}", "--token", TOKEN, "--engine", engine.path, "--container",
                         self.container, "--image", IMAGE, "--dir", str(berthd.data / "state")]
 
-    def run(self, *words, sessions=None, command=None, cli=None, size=None):
+    def run(self, *words, sessions=None, command=None, cli=None, size=None, process=None):
         argv = [str(BUILD / "tests/bench/client"), *self.options]
         for s in sessions or self.sessions[:1]:
             argv += ["--session", s]
         argv += ["--command", json.dumps(command)] if command else []
         argv += ["--cli", " ".join(cli)] if cli else []
         argv += ["--bytes", str(size)] if size else []
+        argv += ["--process", process] if process else []
         out = subprocess.run(argv + [str(w) for w in words], stdout=subprocess.PIPE, text=True, timeout=200)
         if out.returncode:
             raise SystemExit(f"bench: the client failed at {' '.join(map(str, words))}")
@@ -154,6 +155,104 @@ def measure_stream(table, client, berthd):
     theirs = got["stream-engine"]
     for encoding in ("base64", "utf8"):
         table.add(f"stdout of {BYTES // 1000000} MB, {encoding}", got[f"stream-{encoding}"], "engine's exec stream", theirs, "<= 1 / 0.6 x", theirs.median / 0.6)
+
+
+# ---- files and processes ----
+
+class Mover:
+    """Whole transfers, timed from outside: by curl through Berth, by the engine's own command line without it."""
+
+    def __init__(self, berthd, engine, session, container):
+        self.base = f"http://127.0.0.1:{berthd.port}/v1/sessions/{session}"
+        self.engine = {"docker": ["docker", "-H", engine.address], "podman": ["podman", "--remote", "--url", engine.address]}[engine.kind]
+        self.container = container
+
+    @staticmethod
+    def time(argv, given=None, taken=None):
+        start = time.monotonic()
+        with open(given or os.devnull, "rb") as stdin, open(taken or os.devnull, "wb") as stdout:
+            done = subprocess.run(argv, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=300)
+        if done.returncode:
+            raise SystemExit(f"bench: {' '.join(argv)}: {done.stderr.decode(errors='replace')[-300:]}")
+        return (time.monotonic() - start) * 1000
+
+    def get(self, path, taken=None):
+        return self.time(["curl", "-sSf", "-H", f"Authorization: Bearer {TOKEN}", self.base + path], taken=taken)
+
+    def put(self, path, file):
+        return self.time(["curl", "-sSf", "-H", f"Authorization: Bearer {TOKEN}", "-T", str(file), self.base + path])
+
+    def exec(self, command, given=None, taken=None):
+        return self.time([*self.engine, "exec", "-i", self.container, "sh", "-c", command], given, taken)
+
+    def cp(self, *words, given=None, taken=None):
+        return self.time([*self.engine, "cp", *words], given, taken)
+
+
+def turns(count, **ways):
+    """Each way in turn, so many times: {name: Series}."""
+    got = {name: [] for name in ways}
+    for _ in range(count):
+        for name, way in ways.items():
+            got[name].append(way())
+    return {name: Series(values) for name, values in got.items()}
+
+
+def measure_small_files(table, client, berthd):
+    rounds = few(500, 50)
+    started = berthd.call("POST", f"/v1/sessions/{client.sessions[0]}/processes", {"command": "echo hello; sleep 600"}).json
+    berthd.call("POST", f"/v1/sessions/{client.sessions[0]}/files/upload", {"files": [{"path": "small", "content_b64": ""}]})
+    got = client.run("rounds", rounds, "file-write", "file-read", "poll/1", "spawn", "flush", process=started["id"])
+    table.add("write of a 4 KiB file", got["file-write"], "fork+exec", got["spawn"], "<= 3 ms", 3)
+    table.add("read of a 4 KiB file", got["file-read"], "fork+exec", got["spawn"], "<= 3 ms", 3)
+    reset_peak(berthd.process.pid)
+    polls = client.run("rounds", few(1000, 100), "poll", process=started["id"])["poll"]
+    table.add("poll of a process, 1,000 in a row", polls, "fork+exec", got["spawn"])
+    table.add("  manager: peak RSS meanwhile", mib(status_kib(berthd.process.pid, "VmHWM")), unit="MiB")
+    berthd.call("DELETE", f"/v1/sessions/{client.sessions[0]}/processes/{started['id']}?grace_s=0")
+
+
+def measure_large_file(table, mover, berthd, folder):
+    """Up is to the disk, down from the page cache, on both sides."""
+    size, name = (100 if QUICK else 1000) * 1000 * 1000, "100 MB" if QUICK else "1 GB"
+    (folder / "large").write_bytes(os.urandom(1 << 20) * (size >> 20))
+    reset_peak(berthd.process.pid)
+    got = turns(few(3, 2), up=lambda: mover.put("/files/content?path=large", folder / "large"),
+                up_engine=lambda: mover.exec("cat >/workspace/other && sync -d /workspace/other", folder / "large"),
+                down=lambda: mover.get("/files/content?path=large"), down_engine=lambda: mover.exec("cat /workspace/other"))
+    for way in ("up", "down"):
+        theirs = got[f"{way}_engine"]
+        table.add(f"{name} {way}", got[way], "engine's exec -i, cat", theirs, "<= 1 / 0.6 x", theirs.median / 0.6)
+    table.add("  manager: peak RSS meanwhile", mib(status_kib(berthd.process.pid, "VmHWM")), unit="MiB")
+    mover.exec("rm -f /workspace/large /workspace/other")
+
+
+def measure_archive(table, mover, berthd, folder):
+    count = few(20000, 2000)
+    berthd.sh(mover.base.rsplit("/", 1)[1], f"mkdir -p repo && cd repo && for d in $(seq 100); do mkdir -p d$d; done && "
+              f"seq {count} | while read -r n; do echo line $n >d$((n % 100 + 1))/f$n; done", timeout_s=300)
+    reset_peak(berthd.process.pid)
+    pack = turns(few(3, 2), berth=lambda: mover.get("/files/archive?path=repo", taken=folder / "repo.tar.gz"),
+                 tar=lambda: mover.exec("tar cz -C /workspace/repo .", taken=folder / "other.tar.gz"),
+                 cp=lambda: mover.cp(f"{mover.container}:/workspace/repo", "-", taken=folder / "repo.tar"))
+    unpack = turns(few(3, 2), berth=lambda: mover.put("/files/archive?path=new", folder / "repo.tar.gz"),
+                   tar=lambda: mover.exec("mkdir -p /workspace/old && tar xz -C /workspace/old", folder / "other.tar.gz"),
+                   cp=lambda: mover.cp("-", f"{mover.container}:/workspace", given=folder / "repo.tar"))
+    for what, got in ((f"archive of {count} files out", pack), ("  the same in", unpack)):
+        table.add(what, got["berth"], "tar in the engine's exec", got["tar"])
+        table.add("  the same", got["berth"], "the engine's cp (not packed)", got["cp"])
+    table.add("  manager: peak RSS meanwhile", mib(status_kib(berthd.process.pid, "VmHWM")), unit="MiB")
+    mover.exec("rm -rf /workspace/repo /workspace/new /workspace/old")
+
+
+def measure_files(table, client, berthd, engine):
+    measure_small_files(table, client, berthd)
+    if not cli_of(engine, client.container)[1]:
+        return print("no command line of the engine: large files and archives are not compared")
+    mover = Mover(berthd, engine, client.sessions[0], client.container)
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="berth-bench-") as folder:
+        measure_large_file(table, mover, berthd, pathlib.Path(folder))
+        measure_archive(table, mover, berthd, pathlib.Path(folder))
 
 
 # ---- memory ----
@@ -223,6 +322,7 @@ def measure_all(table, berthd, engine):
     measure_bursts(table, client)
     measure_create(table, client)
     measure_stream(table, client, berthd)
+    measure_files(table, client, berthd, engine)
     measure_peak(table, client, berthd)
     measure_agent(table, client, berthd, engine)
     engine_exec = next(r["median"] for r in table.rows if r.get("alternative", "").startswith("engine API"))

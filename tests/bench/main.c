@@ -102,17 +102,12 @@ static void run_burst(const struct setup *s, int rounds, size_t lanes, char **na
 /* ---- the command line ---- */
 
 static const struct option long_options[] = {
-	{ "berth", required_argument, NULL, 'b' },
-	{ "token", required_argument, NULL, 't' },
-	{ "session", required_argument, NULL, 's' },
-	{ "engine", required_argument, NULL, 'e' },
-	{ "container", required_argument, NULL, 'c' },
-	{ "image", required_argument, NULL, 'i' },
-	{ "dir", required_argument, NULL, 'd' },
-	{ "command", required_argument, NULL, 'x' },
-	{ "bytes", required_argument, NULL, 'n' },
-	{ "cli", required_argument, NULL, 'l' },
-	{ 0 },
+	{ "berth", required_argument, NULL, 'b' },     { "token", required_argument, NULL, 't' },
+	{ "session", required_argument, NULL, 's' },   { "engine", required_argument, NULL, 'e' },
+	{ "container", required_argument, NULL, 'c' }, { "image", required_argument, NULL, 'i' },
+	{ "dir", required_argument, NULL, 'd' },       { "command", required_argument, NULL, 'x' },
+	{ "process", required_argument, NULL, 'p' },   { "bytes", required_argument, NULL, 'n' },
+	{ "cli", required_argument, NULL, 'l' },       { 0 },
 };
 
 static void add_session(struct setup *s, const char *id)
@@ -137,8 +132,8 @@ static void take_option(struct setup *s, int letter, char *value)
 	const struct {
 		int letter;
 		const char **slot;
-	} texts[] = { { 'b', &s->berth }, { 't', &s->token }, { 'e', &s->engine }, { 'c', &s->container },
-		      { 'i', &s->image }, { 'd', &s->dir },   { 'x', &s->command } };
+	} texts[] = { { 'b', &s->berth }, { 't', &s->token }, { 'e', &s->engine },  { 'c', &s->container },
+		      { 'i', &s->image }, { 'd', &s->dir },   { 'x', &s->command }, { 'p', &s->process } };
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		if (texts[i].letter == letter)
 			*texts[i].slot = value;

@@ -237,6 +237,39 @@ static void run_stream_engine(struct lane *l)
 	stream_expect(h, STREAM_ENGINE, l->setup->bytes);
 }
 
+/* ---- files and processes ---- */
+
+#define SMALL_FILE "/files/content?path=small"
+
+static void below_session(struct lane *l, const char *method, const char *path, const char *body,
+			  int expected)
+{
+	_cleanup_buf_ struct buf answer = BUF_INIT(ANSWER_MAX);
+	char whole[256];
+	snprintf(whole, sizeof(whole), "/v1/sessions/%s%s", l->session, path);
+	ask_berth(l, method, whole, body, expected, &answer);
+}
+
+static void run_file_write(struct lane *l)
+{
+	static char page[4097];
+	memset(page, 'x', sizeof(page) - 1);
+	below_session(l, "PUT", SMALL_FILE, page, 200);
+}
+
+static void run_file_read(struct lane *l)
+{
+	below_session(l, "GET", SMALL_FILE, "", 200);
+}
+
+/* --process names one that has written something. */
+static void run_poll(struct lane *l)
+{
+	char path[128];
+	snprintf(path, sizeof(path), "/processes/%s?offset=0", l->setup->process);
+	below_session(l, "GET", path, "", 200);
+}
+
 /* ---- by name ---- */
 
 static const struct work works[] = {
@@ -248,6 +281,9 @@ static const struct work works[] = {
 	{ "spawn-and-flush", run_spawn_and_flush, NULL },
 	{ "session", run_session, delete_session },
 	{ "container", run_container, delete_container },
+	{ "file-write", run_file_write, NULL },
+	{ "file-read", run_file_read, NULL },
+	{ "poll", run_poll, NULL },
 	{ "stream-utf8", run_stream_utf8, NULL },
 	{ "stream-base64", run_stream_base64, NULL },
 	{ "stream-engine", run_stream_engine, NULL },
