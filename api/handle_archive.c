@@ -9,7 +9,7 @@
 #include "manager/files_stream.h"
 
 #define HERE "."               /* the workspace */
-#define REPORT_MAX (64u << 20) /* bytes of a whole report */
+#define REPORT_MAX (1u << 20) /* bytes of its errors; more are only counted */
 
 static struct files_caller caller_of(const struct request *rq)
 {
@@ -56,6 +56,7 @@ int handle_archive_get(struct api *api, struct request *rq, struct response *rs,
 struct upload {
 	struct files_writer *writer;
 	struct buf errors; /* of the report, objects with commas */
+	bool cut;          /* there was no room for all */
 };
 
 static void upload_free(void *ctx)
@@ -69,17 +70,22 @@ static void upload_free(void *ctx)
 
 static int add_refused(void *ctx, const struct file_entry *entry, struct err *e)
 {
-	struct buf *out = ctx;
+	struct upload *u = ctx;
+	size_t before = u->errors.len;
 
-	if (out->len && buf_add(out, ",", 1, e))
-		return -e->code;
-	return file_json_result(out, entry->path, entry->path_len, &entry->err, e);
+	if (!u->cut && (!before || !buf_add(&u->errors, ",", 1, e)) &&
+	    !file_json_result(&u->errors, entry->path, entry->path_len, &entry->err, e))
+		return 0;
+	/* The archive is in the sandbox by now: that shall be told, whatever its names are like. */
+	buf_truncate(&u->errors, before);
+	u->cut = true;
+	return 0;
 }
 
 /* The report of a failure stands in its message. */
 static int commit(struct upload *u, struct files_report *ret, struct err *e)
 {
-	if (files_unpack_commit(u->writer, add_refused, &u->errors, ret, e) == 0)
+	if (files_unpack_commit(u->writer, add_refused, u, ret, e) == 0)
 		return 0;
 	if (!e->sys)
 		return -e->code;
@@ -116,7 +122,7 @@ static int put_open(struct request *rq, struct err *e)
 	    files_unpack(&c, path, format, &w, e))
 		return -e->code;
 	struct upload *u = xcalloc(1, sizeof(*u));
-	*u = (struct upload){ w, BUF_INIT(REPORT_MAX) };
+	*u = (struct upload){ w, BUF_INIT(REPORT_MAX), false };
 	rq->sink = (struct body_sink){ upload_add, upload_free, u };
 	return 0;
 }
@@ -136,7 +142,7 @@ int handle_archive_put(struct api *api, struct request *rq, struct response *rs,
 		     (unsigned long long)report.entries, (unsigned long long)report.bytes,
 		     (unsigned long long)report.refused) ||
 	    buf_add(&text, u->errors.data, u->errors.len, e) ||
-	    buf_addf(&text, e, "],\"truncated\":%s}", report.truncated ? "true" : "false"))
+	    buf_addf(&text, e, "],\"truncated\":%s}", report.truncated || u->cut ? "true" : "false"))
 		return -e->code;
 	response_text(rs, 200, NULL, &text);
 	return 0;

@@ -192,3 +192,16 @@ def test_a_session_that_ends_breaks_the_stream(berthd):
         while r.read(MIB):
             pass
     c.close()
+
+
+def test_a_report_of_long_names_is_cut_and_says_so(archives):
+    """A thousand names of which each is 24 KB as JSON"""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for i in range(1000):
+            tar.addfile(tarfile.TarInfo("/" + f"{i:04}" + "\x01" * 3900))
+        tar.addfile(tarfile.TarInfo("good"))
+    r = archives.into("long", data.getvalue())
+    assert r.status == 200 and len(r.body) < 2 << 20, (r.status, len(r.body))
+    told = r.json
+    assert (told["entries"], told["refused"], told["truncated"]) == (1, 1000, True) and len(told["errors"]) > 10
