@@ -8,7 +8,7 @@
 #include "api/file_query.h"
 #include "manager/files_stream.h"
 
-#define HERE "."               /* the workspace */
+#define HERE "."              /* the workspace */
 #define REPORT_MAX (1u << 20) /* bytes of its errors; more are only counted */
 
 static struct files_caller caller_of(const struct request *rq)

@@ -70,7 +70,7 @@ static int copy_file(struct copying *c, const struct step *s)
 	if (from < 0 || fstat(from, &st) < 0)
 		return -1;
 	if (!S_ISREG(st.st_mode))
-		return refuse(c, ESTALE, "it changes while it is moved");
+		return refuse(c, EBUSY, "it changes while it is moved");
 	_cleanup_close_ int to = openat(s->to_dir, s->to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (to < 0 || copy_content(c, from, to, st.st_size) < 0)
 		return -1;

@@ -86,7 +86,7 @@ static int reopen(struct dirs *d)
 		return -1;
 	if (fstat(fd, &st) < 0 || st.st_dev != up->dev || st.st_ino != up->ino) {
 		close(fd);
-		errno = ESTALE;
+		errno = EBUSY; /* ESTALE is for conditions that a request has */
 		return -1;
 	}
 	up->fd = fd;

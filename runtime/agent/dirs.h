@@ -42,7 +42,7 @@ int dirs_begin(struct dirs *d, int fd);
 /* Goes down into a folder of this name. 0, or -1 with errno; a symlink is ENOTDIR or ELOOP. */
 int dirs_enter(struct dirs *d, const char *name);
 
-/* Goes up. 0, or -1 with ESTALE when the folder above is another than before; then the walk is over. */
+/* Goes up. 0, or -1 with EBUSY when the folder above is another than before; then the walk is over. */
 int dirs_leave(struct dirs *d);
 
 /* The level that is read, which there must be. Valid until the next call. */
