@@ -11,6 +11,7 @@
 
 #define NAME_MAX_BYTES 64
 #define VERSION_MAX 100
+#define READ_MS 5000 /* the few workers open links, too: a sandbox that stands still must not hold one */
 
 struct image {
 	char *id;
@@ -150,7 +151,9 @@ static int read_list(struct session *s, struct buf *ret, struct err *e)
 	char max[24];
 	snprintf(max, sizeof(max), "%d", TOOLS_LIST_MAX);
 	const char *const args[] = { TOOLS_LIST, "0", max, NULL };
-	const struct builtin_ask ask = { .name = "read", .args = args, .raw = true, .client_fd = -1 };
+	const struct builtin_ask ask = {
+		.name = "read", .args = args, .raw = true, .client_fd = -1, .patience_ms = READ_MS
+	};
 	_cleanup_(builtin_free_cleanup_) struct builtin_job *b = NULL;
 	struct builtin_piece piece;
 	int r = builtin_start(s, &ask, &b, e);

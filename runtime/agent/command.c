@@ -227,11 +227,12 @@ static _Noreturn void do_builtin(const struct supervisor_setup *s, const struct 
 	int argc = (int)c->facts.arg_count;
 	const struct builtin *b = builtins_find(own(c, c->facts.builtin.at), argc);
 
-	if (!b)
-		fail(s, STEP_BUILTIN, errno);
-	fd_keep_only(NULL, 0);
-	(void)umask(BUILTIN_UMASK);
-	_exit(builtins_run(b, argc, c->argv));
+	if (b) {
+		fd_keep_only(NULL, 0);
+		(void)umask(BUILTIN_UMASK);
+		_exit(builtins_run(b, argc, c->argv));
+	}
+	fail(s, STEP_BUILTIN, errno);
 }
 
 _Noreturn void command_run(const struct supervisor_setup *s)
