@@ -17,6 +17,7 @@ while read -r name command; do
   timeout 20 $command >/dev/null 2>&1 </dev/null || fault "$name does not start ($command)"
 done <"${0%/*}/tools.txt"
 ((tools > 0)) || fault "the list of tools is empty"
+[[ $(wc -l <"${0%/*}/versions") == "$tools" ]] || fault "not every tool has said its version"
 
 echo 'int main(void) { return 0; }' >/tmp/check.c
 { gcc -o /tmp/check /tmp/check.c && /tmp/check; } || fault "gcc does not make a program that runs"

@@ -88,6 +88,12 @@ def test_a_session_tells_its_own_with_its_token(berthd, image, session):
     assert set(health(berthd, token=s["token"])) == WHOLE  # it always answers
 
 
+def test_the_sandbox_image_tells_its_tools(berthd, session):
+    tools = wait_for(lambda: health(berthd)["tools"])
+    assert tools["bash"].startswith("5.") and tools["git"] and tools["python3"].startswith("3.")
+    assert health(berthd, f"/v1/sessions/{session}/health", TOKEN)["tools"] == tools
+
+
 def test_an_image_without_a_list_has_no_tools(berthd):
     s = berthd.create(limits={"memory_mb": 128}, image="localhost/berth/test-minimal:latest")
     assert health(berthd, f"/v1/sessions/{s['id']}/health", TOKEN)["tools"] == {}
