@@ -101,7 +101,7 @@ int tree_open(const char *folder, struct tree **ret, struct err *e)
 	t->entry = archive_entry_new();
 	t->root_len = strlen(folder) + (folder[strlen(folder) - 1] != '/');
 	archive_read_disk_set_symlink_physical(t->disk);
-	archive_write_set_format_pax_restricted(t->tar);
+	archive_write_set_format_pax(t->tar); /* the restricted one drops parts of a second */
 	archive_write_set_bytes_per_block(t->tar, 0);
 	if (archive_write_open(t->tar, t, NULL, on_tar, NULL) != ARCHIVE_OK ||
 	    archive_read_disk_open(t->disk, folder) != ARCHIVE_OK) {
