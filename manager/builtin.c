@@ -20,7 +20,7 @@ struct builtin_job {
 	TAILQ_ENTRY(builtin_job) entry; /* in session->builtins, under its lock */
 	char id[ID_SIZE];
 	const char *name; /* a constant of the caller's */
-	bool raw, slow, closed;
+	bool raw, transfer, slow, closed;
 	int client_fd, patience_ms;
 	struct job *job;
 	struct builtin_reader out, aside;
@@ -35,20 +35,36 @@ struct builtin_job {
 
 /* ---- the table of those that run ---- */
 
-static bool has_room(const struct session *s)
+static bool has_desk(const struct session *s)
 {
-	return s->desks.taken < BUILTIN_SIDE_BY_SIDE;
+	return s->desks.taken < BUILTIN_SHORT;
 }
 
-static int refuse(int taken, struct err *e)
+static bool has_transfer(const struct session *s)
+{
+	return s->transfers.taken < BUILTIN_TRANSFERS;
+}
+
+static int refuse_desk(int taken, struct err *e)
 {
 	return err_set(e, ERR_LIMIT, "%d requests for files of this session are at work already", taken);
+}
+
+static int refuse_transfer(int taken, struct err *e)
+{
+	return err_set(e, ERR_LIMIT, "%d transfers of this session are under way already", taken);
+}
+
+static struct line *line_of(struct session *s, bool transfer)
+{
+	return transfer ? &s->transfers : &s->desks;
 }
 
 void builtin_session_init(struct session *s)
 {
 	TAILQ_INIT(&s->builtins);
-	line_init(&s->desks, has_room, refuse);
+	line_init(&s->desks, has_desk, refuse_desk);
+	line_init(&s->transfers, has_transfer, refuse_transfer);
 }
 
 bool builtin_is_live(struct session *s, const struct channel *c, const char *tag)
@@ -73,7 +89,7 @@ static void leave(struct builtin_job *b)
 {
 	pthread_mutex_lock(&b->session->lock);
 	TAILQ_REMOVE(&b->session->builtins, b, entry);
-	line_give_locked(b->session, &b->session->desks, 1);
+	line_give_locked(b->session, line_of(b->session, b->transfer), 1);
 	pthread_mutex_unlock(&b->session->lock);
 }
 
@@ -112,13 +128,15 @@ int builtin_start(struct session *s, const struct builtin_ask *ask, struct built
 {
 	int line_ms = ask->patience_ms ? ask->patience_ms : BUILTIN_LINE_MS;
 	int link_ms = ask->patience_ms ? ask->patience_ms : MANAGER_CONNECT_TIMEOUT_MS;
-	int r = line_take(s, &s->desks, line_ms, ask->client_fd, e);
+	bool transfer = ask->raw || ask->has_stdin;
+	int r = line_take(s, line_of(s, transfer), line_ms, ask->client_fd, e);
 	if (r < 0)
 		return r;
 	struct builtin_job *b = xcalloc(1, sizeof(*b));
 	b->session = session_ref(s);
 	b->name = ask->name;
 	b->raw = ask->raw;
+	b->transfer = transfer;
 	b->slow = ask->slow;
 	b->client_fd = ask->client_fd;
 	b->patience_ms = ask->patience_ms;

@@ -16,7 +16,11 @@
 struct session;
 struct builtin_job;
 
-#define BUILTIN_SIDE_BY_SIDE 8 /* of one session; more wait in line */
+/* Of one session; more wait in line. A transfer is as slow as its client: what is short has places of its
+ * own. */
+#define BUILTIN_TRANSFERS 5
+#define BUILTIN_SHORT 3
+#define BUILTIN_SIDE_BY_SIDE (BUILTIN_TRANSFERS + BUILTIN_SHORT)
 #define BUILTIN_LINE_MS 30000  /* as long as this */
 #define BUILTIN_STALL_MS 60000 /* one that neither takes nor gives a byte for so long is cancelled */
 #define BUILTIN_LONG_STALL_MS                                                         \

@@ -69,7 +69,8 @@ struct session {
 	int processes;            /* that run */
 	int process_jobs;         /* those, and the ended ones that are kept: places in the agent's table */
 	int readers;              /* of processes' output */
-	struct line desks;        /* of built-in jobs that run */
+	struct line transfers;    /* of built-in jobs that carry bytes from or to a client */
+	struct line desks;        /* of the others */
 	TAILQ_HEAD(, builtin_job) builtins;
 };
 

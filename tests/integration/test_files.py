@@ -460,11 +460,12 @@ def test_more_requests_than_places_are_all_served(files):
     assert [r.status for r in got] == [200] * 40 and {len(r.body) for r in got} == {3000000}
 
 
-def test_readers_that_stall_hold_up_nobody_but_their_places(files):
+def test_readers_that_stall_hold_up_nobody_but_other_transfers(files):
     files.sh("head -c 50000000 /dev/zero >stalls")
-    held = [files.open_get("stalls") for _ in range(7)]
+    held = [files.open_get("stalls") for _ in range(5)]  # all there may be
     begun = time.monotonic()
-    assert files.stat("stalls")[0]["size"] == 50000000
+    for _ in range(10):
+        assert files.stat("stalls")[0]["size"] == 50000000
     assert files.sh("echo on") == "on\n"
     assert time.monotonic() - begun < 10
     for c, _ in held:
