@@ -28,8 +28,8 @@ class Berth:
         if token:
             self.env["BERTH_TOKEN"] = token
 
-    def start(self, *words, stdin=subprocess.DEVNULL, env=None, **other):
-        return subprocess.Popen([PROGRAM, *words], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    def start(self, *words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=None, **other):
+        return subprocess.Popen([PROGRAM, *words], stdin=stdin, stdout=subprocess.PIPE, stderr=stderr,
                                 env={**self.env, **(env or {})}, **other)
 
     def __call__(self, *words, input=None, timeout=60, env=None, **other):

@@ -216,3 +216,18 @@ def test_ls_files(berth, remote):
     done = berth("ls-files", SESSION, "src", "-r", "--limit", "1")
     assert done.returncode == 0 and "0644" in done.out and "\x1b" not in done.out and "more" in done.err
     assert remote.requests[-1][2] == {"path": "src", "recursive": True, "max": 1}
+
+
+def test_a_terminal_sees_how_far_a_copy_is(berth, remote, home):
+    (home / "big").write_bytes(b"x" * 3_000_000)
+    ours, theirs = os.openpty()
+    process = berth.start("cp", str(home / "big"), f"{SESSION}:x", stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while piece := os.read(ours, 4096):
+            shown += piece
+    except OSError:  # its end (EIO)
+        os.close(ours)
+    assert process.wait(30) == 0
+    assert b"x [###" in shown and b"100%" in shown and b"MiB/s" in shown
