@@ -54,7 +54,8 @@ def test_output_has_no_gap_over_twenty_bridges(berthd, engine):
     assert (last["exit_code"], last["dropped_bytes"], last["truncated"]) == (0, 0, False), last
     assert plain.result().json["exit_code"] == 0
     wait_for(lambda: len(in_container(pid)) == 2)  # PID 1 and one bridge
-    assert berthd.descriptors() <= fds
+    # Up to 16 connections to the engine are kept, as many as were in use at once; a leak shows 20 times.
+    wait_for(lambda: berthd.descriptors() < fds + 16)
 
 
 def test_input_has_no_gap_over_bridges(berthd, engine):
