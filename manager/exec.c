@@ -259,8 +259,6 @@ static void save_end(struct exec *x)
 
 static void count_end(const struct exec *x, const struct job_end *end)
 {
-	if (x->kind != EXEC_COMMAND)
-		return;
 	if (x->kind == EXEC_PROCESS) /* which may run for days, and is no command that somebody waits for */
 		return;
 	metrics_add(METRIC_COMMANDS, x->reason, NULL, 1);

@@ -491,11 +491,11 @@ def test_two_deletes_at_once_do_not_hang(procs):
 
 
 def test_a_client_that_hangs_up_in_a_delete_changes_nothing_about_it(procs):
-    pid = procs.start("trap '' TERM; while :; do sleep 0.1; done")
+    pid = procs.start("trap 'echo told' TERM; echo ready; while :; do sleep 0.1; done")
+    procs.read_until(pid, "ready")
     s = socket.create_connection(("127.0.0.1", procs.berthd.port))
     s.sendall(f"DELETE {procs.path}/{pid}?grace_s=1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
-    wait_for(lambda: procs.state(pid)["running"])
-    time.sleep(0.2)
+    wait_for(lambda: "told" in procs.get(pid)["output"])
     s.close()
     wait_for(lambda: not any(p["id"] == pid and p["running"] for p in procs.list()))
     r = procs.call("DELETE", f"/{pid}")
@@ -650,8 +650,7 @@ def test_stdin_that_is_under_way_when_the_bridge_is_lost_arrives_once(own, engin
     writing = later(own.berthd.call, "POST", f"{own.path}/{pid}/stdin", {"data_b64": base64.b64encode(data).decode(), "close": True})
     inside = main_pid(engine, own.berthd.container_of(own.session))
     for _ in range(3):
-        time.sleep(0.4)
-        for p in bridges(inside):
+        for p in wait_for(lambda: bridges(inside), 20):
             os.kill(p, signal.SIGKILL)
     r = writing.result(120)
     assert r.status == 200 and r.json["bytes"] == len(data), r
